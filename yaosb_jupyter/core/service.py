@@ -1,0 +1,118 @@
+"""The contract between the public faces and whoever does the work.
+
+`yaosb_jupyter.core.controller.Controller` does it in this process, `yaosb_jupyter.daemon.client.RemoteService` passes
+it to the daemon. `AsyncManager` and `AsyncSandbox` are written once, over this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from yaosb_jupyter.tai.runtimes.base import ExecStream
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.types import (
+    CreateOptions,
+    ExecOptions,
+    ListFilter,
+    LogChunk,
+    PoolInfo,
+    PoolSpec,
+    PullProgress,
+    SandboxInfo,
+    SandboxStats,
+)
+
+Progress = Callable[[PullProgress], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who is asking, as the credential tells. Only an admin may name another owner."""
+
+    owner: str
+    admin: bool = False
+
+
+class Service(ABC):
+    """All that can be done with sandboxes, for one caller.
+
+    ``ref`` is an id or a uid; another owner's sandbox is a `NotFoundError`. Calls that use a sandbox count as
+    activity; `get`, `list`, `stats`, `logs`, `pools` do not.
+    """
+
+    @abstractmethod
+    async def create(self, options: CreateOptions, progress: Progress | None = None) -> SandboxInfo:
+        """A new sandbox, running unless ``options.start`` is False.
+
+        Raises `AlreadyExistsError`, `LimitExceededError`, `PoolNotFoundError`, `ImageNotFoundError`,
+        `RuntimeUnavailableError`, `InvalidOptionError`, `PermissionDeniedError`.
+        """
+
+    @abstractmethod
+    async def get_or_create(self, options: CreateOptions, progress: Progress | None = None) -> SandboxInfo:
+        """The sandbox of that id, else of that (owner, chat), started if it was stopped, else a new one.
+
+        Options that differ from the existing sandbox's are named in ``SandboxInfo.warnings``.
+        """
+
+    @abstractmethod
+    async def get(self, ref: str) -> SandboxInfo: ...
+
+    @abstractmethod
+    async def list(self, filter: ListFilter) -> list[SandboxInfo]:
+        """The caller's sandboxes by time of creation; an admin's list holds all owners' unless the filter names one."""
+
+    @abstractmethod
+    async def start(self, ref: str) -> SandboxInfo: ...
+
+    @abstractmethod
+    async def stop(self, ref: str, timeout: float | None = None) -> SandboxInfo: ...
+
+    @abstractmethod
+    async def remove(self, ref: str) -> None: ...
+
+    @abstractmethod
+    async def exec_stream(self, ref: str, options: ExecOptions) -> ExecStream: ...
+
+    @abstractmethod
+    async def kill_process(self, ref: str, pattern: str) -> list[int]: ...
+
+    @abstractmethod
+    async def heartbeat(self, ref: str, *, active: bool, process_count: int) -> None: ...
+
+    @abstractmethod
+    async def stats(self, ref: str) -> SandboxStats: ...
+
+    @abstractmethod
+    def logs(
+        self, ref: str, *, follow: bool = False, tail: int | None = None, since: datetime | None = None
+    ) -> AsyncIterator[LogChunk]: ...
+
+    @abstractmethod
+    def volume(self, ref: str) -> Volume:
+        """The sandbox's files; each call on it is checked and counts as use."""
+
+    @abstractmethod
+    async def cleanup(self) -> list[str]:
+        """Applies the lifecycles now; returns the ids of what was stopped or removed."""
+
+    @abstractmethod
+    async def pools(self) -> list[PoolInfo]: ...
+
+    @abstractmethod
+    async def add_pool(self, spec: PoolSpec) -> PoolInfo: ...
+
+    @abstractmethod
+    async def remove_pool(self, name: str, *, force: bool = False) -> None: ...
+
+    @abstractmethod
+    async def image_exists(self, image: str, pool: str = "") -> bool: ...
+
+    @abstractmethod
+    async def pull_image(self, image: str, pool: str = "", progress: Progress | None = None) -> None: ...
+
+    @abstractmethod
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""One host: its runtime, volumes, proxy and the ways to connect."""

@@ -1,0 +1,1 @@
+"""The runtimes, one module or package each, imported on first use."""

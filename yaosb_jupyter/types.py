@@ -1,0 +1,522 @@
+"""The records, enums and options that cross the package's borders. All frozen, none does I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
+
+from yaosb_jupyter.errors import InvalidOptionError
+from yaosb_jupyter.units import DurationLike, SizeLike, parse_duration, parse_size
+
+RESERVED_LABELS = frozenset(
+    {
+        "managed-by",
+        "sandbox-uid",
+        "sandbox-id",
+        "sandbox-owner",
+        "sandbox-pool",
+        "sandbox-policy",
+        "sandbox-data-dir",
+    }
+)
+WORKDIR = "/workspace"
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_E = TypeVar("_E", bound="_Choice")
+
+
+class _Choice(StrEnum):
+    @classmethod
+    def of(cls: type[_E], value: str, field_name: str) -> _E:
+        """The member called ``value`` (case, ``-`` and ``_`` do not matter), or `InvalidOptionError`."""
+        wanted = re.sub(r"[-_ ]", "", str(value)).lower()
+        for member in cls:
+            if member.value.replace("-", "") == wanted:
+                return member
+        raise InvalidOptionError(
+            f"{field_name}={value!r} is not valid", hint="accepted: " + ", ".join(member.value for member in cls)
+        )
+
+
+class Lifecycle(_Choice):
+    """When a sandbox ends by itself."""
+
+    ONE_SHOT = "one-shot"
+    SESSION = "session"
+    LONG_RUNNING = "long-running"
+    PERSISTENT = "persistent"
+
+
+class Status(_Choice):
+    """What a sandbox is doing, as far as its engine has told."""
+
+    CREATED = "created"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    REMOVING = "removing"
+    REMOVED = "removed"
+    FAILED = "failed"
+
+
+class Network(_Choice):
+    """What a sandbox can reach: nothing, what its host reaches, or a list of names through a proxy."""
+
+    NONE = "none"
+    BRIDGE = "bridge"
+    ALLOWLIST = "allowlist"
+
+
+class ExecChannel(_Choice):
+    """Which of a command's two outputs a chunk came from."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortMapping:
+    """One port of the sandbox published on its host; ``host_port`` 0 lets the engine choose."""
+
+    container_port: int
+    host_port: int = 0
+    host_ip: str = "127.0.0.1"
+    protocol: str = "tcp"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.container_port <= 65535:
+            raise InvalidOptionError(f"ports: container port {self.container_port} is not valid", hint="accepted: 1-65535")
+        if not 0 <= self.host_port <= 65535:
+            raise InvalidOptionError(f"ports: host port {self.host_port} is not valid", hint="accepted: 0-65535")
+        if self.protocol not in ("tcp", "udp"):
+            raise InvalidOptionError(f"ports: protocol {self.protocol!r} is not valid", hint="accepted: tcp, udp")
+
+    @classmethod
+    def parse(cls, value: PortLike) -> Self:
+        """``8080``, ``"8080"``, ``"9000:8080"``, ``"127.0.0.1:9000:8080/udp"`` (Docker's order: host first)."""
+        if isinstance(value, PortMapping):
+            return cast(Self, value)
+        text, _, protocol = str(value).partition("/")
+        try:
+            *host, container = text.rsplit(":", 2)
+            host_ip = host[0] if len(host) == 2 else "127.0.0.1"
+            host_port = int(host[-1]) if host else 0
+            return cls(container_port=int(container), host_port=host_port, host_ip=host_ip, protocol=protocol or "tcp")
+        except ValueError as error:
+            if isinstance(error, InvalidOptionError):
+                raise
+            raise InvalidOptionError(
+                f"ports: {value!r} is not valid", hint="accepted: PORT, HOST:PORT or IP:HOST:PORT, with /udp"
+            ) from None
+
+
+PortLike = int | str | PortMapping
+
+
+class CreateFields(TypedDict, total=False):
+    """The keyword arguments of ``create``, in the forms people write; see `CreateOptions`."""
+
+    owner: str
+    chat: str
+    labels: Mapping[str, str]
+    pool: str
+    image: str
+    cmd: str | Sequence[str]
+    workdir: str
+    user: str
+    env: Mapping[str, str]
+    memory: SizeLike
+    cpus: float
+    pids: int
+    gpus: str
+    ports: Sequence[PortLike]
+    network: str
+    vnc: bool
+    lifecycle: str
+    idle_timeout: DurationLike
+    max_lifetime: DurationLike
+    stop_timeout: DurationLike
+    workspace: str
+    start: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateOptions:
+    """What to create. Empty and None fields take the pool's, then the settings' defaults.
+
+    ``id`` unique per owner; ``memory`` bytes; ``cpus`` cores; ``pids`` processes and threads; ``gpus`` ``"all"`` or a
+    number; timeouts in seconds, 0 never; ``cmd`` the main process, ``("image",)`` keeps the image's own;
+    ``workspace`` a directory of the host to use in place of one of the sandbox's own (never removed with it);
+    ``start=False`` leaves the sandbox ``created``. Raises `InvalidOptionError`.
+    """
+
+    id: str = ""
+    owner: str = ""
+    chat: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    pool: str = ""
+    image: str = ""
+    cmd: tuple[str, ...] = ()
+    workdir: str = ""
+    user: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    memory: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
+    gpus: str = ""
+    ports: tuple[PortMapping, ...] = ()
+    network: Network | None = None
+    vnc: bool = False
+    lifecycle: Lifecycle = Lifecycle.SESSION
+    idle_timeout: float | None = None
+    max_lifetime: float | None = None
+    stop_timeout: float | None = None
+    workspace: str = ""
+    start: bool = True
+
+    def __post_init__(self) -> None:
+        if self.id:
+            check_id(self.id)
+        for key, value in self.labels.items():
+            check_label(key, value)
+        for name, value in self.env.items():
+            check_env(name, value)
+        if self.memory is not None and self.memory < 4 * 2**20:
+            raise InvalidOptionError(f"memory={self.memory} is too small", hint='accepted: at least "4m"')
+        if self.cpus is not None and not 0.01 <= self.cpus <= 1024:
+            raise InvalidOptionError(f"cpus={self.cpus} is not valid", hint="accepted: 0.01 to 1024")
+        if self.pids is not None and self.pids < 1:
+            raise InvalidOptionError(f"pids={self.pids} is not valid", hint="accepted: a number above 0")
+        if self.workdir and not self.workdir.startswith("/"):
+            raise InvalidOptionError(f"workdir={self.workdir!r} is not valid", hint="accepted: an absolute path")
+        for name in ("idle_timeout", "max_lifetime", "stop_timeout"):
+            value = getattr(self, name)
+            if value is not None:
+                parse_duration(value, name)
+        object.__setattr__(self, "labels", dict(self.labels))
+        object.__setattr__(self, "env", dict(self.env))
+
+    @classmethod
+    def of(cls, id: str = "", /, **given: Unpack[CreateFields]) -> Self:
+        """Options from the forms people write: ``memory="2g"``, ``idle_timeout="30m"``, ``ports=[8080]``."""
+        known = {item.name for item in fields(cls)}
+        unknown = sorted(set(given) - known)
+        if unknown:
+            raise InvalidOptionError(f"unknown option {unknown[0]!r}", hint="accepted: " + ", ".join(sorted(known)))
+        values: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        for name, convert in _CONVERTERS.items():
+            if name in values:
+                values[name] = convert(values[name])
+        return cls(id=id, **values)
+
+
+def _cmd(value: str | Sequence[str]) -> tuple[str, ...]:
+    if value == "image":
+        return ("image",)
+    return ("sh", "-c", value) if isinstance(value, str) else tuple(value)
+
+
+_CONVERTERS: Mapping[str, Any] = {
+    "cmd": _cmd,
+    "memory": lambda value: parse_size(value, "memory"),
+    "ports": lambda value: tuple(PortMapping.parse(port) for port in value),
+    "network": lambda value: Network.of(value, "network"),
+    "lifecycle": lambda value: Lifecycle.of(value, "lifecycle"),
+    "idle_timeout": lambda value: parse_duration(value, "idle_timeout"),
+    "max_lifetime": lambda value: parse_duration(value, "max_lifetime"),
+    "stop_timeout": lambda value: parse_duration(value, "stop_timeout"),
+    "gpus": str,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecOptions:
+    """One command. ``argv`` stays argv on every runtime.
+
+    ``cwd`` absolute or relative to the working directory; ``timeout`` seconds, None or 0 for none; ``stdin`` tells
+    whether the caller will send input (else the command reads end of file at once).
+    """
+
+    argv: tuple[str, ...]
+    cwd: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
+    timeout: float | None = None
+    stdin: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.argv or not self.argv[0]:
+            raise InvalidOptionError("the command is empty", hint="accepted: a string for sh -c, or a list of arguments")
+        for part in self.argv:
+            if "\0" in part:
+                raise InvalidOptionError("the command holds a NUL character")
+        for name, value in self.env.items():
+            check_env(name, value)
+        if self.timeout is not None:
+            parse_duration(self.timeout, "timeout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExitStatus:
+    """How a command ended.
+
+    ``exit_code`` 128 + n where signal n killed it; ``signal`` n, or None; ``duration`` seconds; ``timed_out`` it was
+    killed at its timeout.
+    """
+
+    exit_code: int
+    signal: int | None = None
+    duration: float = 0.0
+    timed_out: bool = False
+
+
+Text = TypeVar("Text", str, bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecResult(Generic[Text]):
+    """A command's end and output. ``truncated``: output beyond the cap was dropped; what is kept is its end."""
+
+    exit_code: int
+    stdout: Text
+    stderr: Text
+    signal: int | None = None
+    duration: float = 0.0
+    truncated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output(Generic[Text]):
+    """An event of a stream: a piece of output, in order of arrival."""
+
+    channel: ExecChannel
+    data: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exit:
+    """The last event of every stream."""
+
+    status: ExitStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileInfo:
+    """One file. ``path`` relative to the workspace; ``size`` bytes; ``mtime`` seconds since 1970; ``mode`` as in stat."""
+
+    name: str
+    path: str
+    size: int
+    mode: int
+    mtime: float
+    is_dir: bool
+    link_target: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Isolation:
+    """What a sandbox is kept from, as probed on this host: short facts for people, one a field."""
+
+    means: str
+    files: str
+    metadata: str
+    unix_sockets: str
+    internet: str
+    host: str
+    lan: str
+    other_sandboxes: str
+    processes: str
+    memory: str
+    cpu: str
+    pids: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxInfo:
+    """A sandbox as its callers see it. Times are aware datetimes in UTC, timeouts seconds (0 never)."""
+
+    uid: str
+    id: str
+    runtime_id: str
+    pool: str
+    owner: str
+    chat: str
+    image: str
+    status: Status
+    status_reason: str
+    reachable: bool
+    lifecycle: Lifecycle
+    labels: Mapping[str, str]
+    ip: str
+    created_at: datetime
+    last_active: datetime
+    process_count: int
+    idle_timeout: float
+    max_lifetime: float
+    expires_at: datetime | None
+    vnc: bool
+    ports: tuple[PortMapping, ...]
+    link: str
+    isolation: Isolation | None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxRecord:
+    """The durable facts of one sandbox: what was asked for with every default applied, and what became of it.
+
+    ``options`` holds no None timeouts or limits. ``isolation`` is what its pool told when it was created.
+    """
+
+    uid: str
+    id: str
+    owner: str
+    pool: str
+    options: CreateOptions
+    status: Status
+    status_reason: str = ""
+    runtime_id: str = ""
+    name: str = ""
+    ip: str = ""
+    ports: tuple[PortMapping, ...] = ()
+    isolation: Isolation | None = None
+    created_at: datetime
+    last_active: datetime
+    process_count: int = 0
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxStats:
+    """Use of resources now: ``cpu_percent`` of one core; bytes; ``pids`` processes and threads."""
+
+    cpu_percent: float
+    memory: int
+    memory_limit: int
+    pids: int
+    network_rx: int = 0
+    network_tx: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListFilter:
+    """Which sandboxes to list; empty fields match all."""
+
+    owner: str = ""
+    status: Status | None = None
+    lifecycle: Lifecycle | None = None
+    pool: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolLimits:
+    """How many sandboxes a pool holds, stopped ones too; 0 means no limit."""
+
+    max_total: int = 0
+    max_per_user: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolTimeouts:
+    """Defaults of a pool's sandboxes in seconds; None takes the settings', 0 means never."""
+
+    idle_timeout: float | None = None
+    max_lifetime: float | None = None
+    stop_timeout: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolSpec:
+    """A pool: an address, with limits and defaults for its sandboxes.
+
+    ``options`` are the runtime's own (certificates, the opt-in for plain embedded); None and empty fields take the
+    settings' defaults.
+    """
+
+    name: str
+    address: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    limits: PoolLimits = PoolLimits()
+    timeouts: PoolTimeouts = PoolTimeouts()
+    image: str = ""
+    memory: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
+    network: Network | None = None
+    workdir: str = WORKDIR
+    user: str = ""
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.name):
+            raise InvalidOptionError(f"pool name {self.name!r} is not valid", hint="accepted: letters, digits, . _ -")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolInfo:
+    """A pool as its callers see it; ``error`` says why it is not connected."""
+
+    name: str
+    address: str
+    runtime: str
+    is_local: bool
+    connected: bool
+    error: str
+    running: int
+    total: int
+    limits: PoolLimits
+    isolation: Isolation | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullProgress:
+    """One step of an image pull; ``current`` and ``total`` bytes, 0 where the engine does not say."""
+
+    layer: str
+    status: str
+    current: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogChunk:
+    """Output of a sandbox's main process."""
+
+    channel: ExecChannel
+    data: bytes
+
+
+def check_id(value: str) -> None:
+    """Raises `InvalidOptionError` unless ``value`` can be a sandbox's id (DESIGN, Identity)."""
+    if not _ID.fullmatch(value) or ".." in value:
+        raise InvalidOptionError(
+            f"id={value!r} is not valid",
+            hint="accepted: up to 128 letters, digits, . _ -, starting with a letter or digit, without '..'",
+        )
+
+
+def check_label(key: str, value: str) -> None:
+    """Raises `InvalidOptionError` for a reserved or malformed label."""
+    if key in RESERVED_LABELS:
+        raise InvalidOptionError(f"labels: {key!r} is reserved", hint="choose another name")
+    if not _LABEL_KEY.fullmatch(key):
+        raise InvalidOptionError(f"labels: {key!r} is not a valid name", hint="accepted: letters, digits, . _ - /")
+    if not isinstance(value, str) or "\0" in value:
+        raise InvalidOptionError(f"labels: the value of {key!r} is not valid", hint="accepted: text without NUL")
+
+
+def check_env(name: str, value: str) -> None:
+    """Raises `InvalidOptionError` for what cannot be an environment variable."""
+    if not _ENV_NAME.fullmatch(name):
+        raise InvalidOptionError(f"env: {name!r} is not a valid name", hint="accepted: letters, digits and _")
+    if not isinstance(value, str) or "\0" in value:
+        raise InvalidOptionError(f"env: the value of {name!r} is not valid", hint="accepted: text without NUL")
