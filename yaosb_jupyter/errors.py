@@ -117,7 +117,9 @@ class ExecError(SandboxError):
 class CommandNotFoundError(ExecError):
     """The command could not be started: ``exit_code`` is 127 (no such command) or 126 (found, not startable)."""
 
-    def __init__(self, message: str, *, exit_code: int = 127, sandbox: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, exit_code: int = 127, sandbox: str | None = None, hint: str | None = None
+    ) -> None:
         super().__init__(message, sandbox=sandbox, hint=hint)
         self.exit_code = exit_code
 

@@ -94,7 +94,7 @@ class PortMapping:
 
     def __post_init__(self) -> None:
         if not 1 <= self.container_port <= 65535:
-            raise InvalidOptionError(f"ports: container port {self.container_port} is not valid", hint="accepted: 1-65535")
+            raise InvalidOptionError(f"ports: container port {self.container_port} is not valid", hint="1 to 65535")
         if not 0 <= self.host_port <= 65535:
             raise InvalidOptionError(f"ports: host port {self.host_port} is not valid", hint="accepted: 0-65535")
         if self.protocol not in ("tcp", "udp"):
@@ -255,7 +255,7 @@ class ExecOptions:
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
-            raise InvalidOptionError("the command is empty", hint="accepted: a string for sh -c, or a list of arguments")
+            raise InvalidOptionError("the command is empty", hint="accepted: a shell line, or a list of arguments")
         for part in self.argv:
             if "\0" in part:
                 raise InvalidOptionError("the command holds a NUL character")
@@ -311,7 +311,7 @@ class Exit:
 
 @dataclass(frozen=True, kw_only=True)
 class FileInfo:
-    """One file. ``path`` relative to the workspace; ``size`` bytes; ``mtime`` seconds since 1970; ``mode`` as in stat."""
+    """One file. ``path`` relative to the workspace; ``size`` bytes; ``mtime`` seconds since 1970; ``mode`` as stat's."""
 
     name: str
     path: str

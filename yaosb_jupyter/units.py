@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from yaosb_jupyter.errors import InvalidOptionError
 
-_SIZE_ACCEPTED = "bytes, or a number with k, m, g or t (\"512m\", \"2g\")"
-_DURATION_ACCEPTED = "seconds, a timedelta, or a number with ms, s, m, h or d (\"90s\", \"30m\"); 0 means never"
+_SIZE_ACCEPTED = 'bytes, or a number with k, m, g or t ("512m", "2g")'
+_DURATION_ACCEPTED = 'seconds, a timedelta, or a number with ms, s, m, h or d ("90s", "30m"); 0 means never'
 
 SizeLike = int | str
 DurationLike = float | int | str | timedelta

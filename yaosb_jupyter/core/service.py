@@ -7,7 +7,7 @@ it to the daemon. `AsyncManager` and `AsyncSandbox` are written once, over this.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -62,7 +62,7 @@ class Service(ABC):
     async def get(self, ref: str) -> SandboxInfo: ...
 
     @abstractmethod
-    async def list(self, filter: ListFilter) -> list[SandboxInfo]:
+    async def list(self, filter: ListFilter) -> Sequence[SandboxInfo]:
         """The caller's sandboxes by time of creation; an admin's list holds all owners' unless the filter names one."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class Service(ABC):
     async def exec_stream(self, ref: str, options: ExecOptions) -> ExecStream: ...
 
     @abstractmethod
-    async def kill_process(self, ref: str, pattern: str) -> list[int]: ...
+    async def kill_process(self, ref: str, pattern: str) -> Sequence[int]: ...
 
     @abstractmethod
     async def heartbeat(self, ref: str, *, active: bool, process_count: int) -> None: ...
@@ -96,11 +96,11 @@ class Service(ABC):
         """The sandbox's files; each call on it is checked and counts as use."""
 
     @abstractmethod
-    async def cleanup(self) -> list[str]:
+    async def cleanup(self) -> Sequence[str]:
         """Applies the lifecycles now; returns the ids of what was stopped or removed."""
 
     @abstractmethod
-    async def pools(self) -> list[PoolInfo]: ...
+    async def pools(self) -> Sequence[PoolInfo]: ...
 
     @abstractmethod
     async def add_pool(self, spec: PoolSpec) -> PoolInfo: ...

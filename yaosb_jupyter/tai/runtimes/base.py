@@ -9,7 +9,7 @@ as before the call or as after it. ``tests/contract`` runs over every runtime.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -186,7 +186,7 @@ class Runtime(ABC):
         """
 
     @abstractmethod
-    async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> list[int]:
+    async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
         """Ends the processes whose full command line matches; returns their pids inside. Never pid 1 or the guest."""
 
     @abstractmethod
@@ -194,7 +194,7 @@ class Runtime(ABC):
         """Raises `NotFoundError`."""
 
     @abstractmethod
-    async def list(self, labels: Mapping[str, str]) -> list[EnvironmentState]:
+    async def list(self, labels: Mapping[str, str]) -> Sequence[EnvironmentState]:
         """All environments, running or not, that carry these labels."""
 
     @abstractmethod

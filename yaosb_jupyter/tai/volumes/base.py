@@ -8,7 +8,7 @@ directory (FIFO, device, socket). Links inside that point inside are followed. N
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 
 from yaosb_jupyter.types import FileInfo
 
@@ -29,7 +29,7 @@ class Volume(ABC):
         """Of the file itself: a link is not followed, its target told."""
 
     @abstractmethod
-    async def list(self, path: str = "") -> list[FileInfo]:
+    async def list(self, path: str = "") -> Sequence[FileInfo]:
         """A directory's entries, sorted by name."""
 
     @abstractmethod

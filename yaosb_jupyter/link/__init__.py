@@ -1,0 +1,1 @@
+"""The host's end of links: streams of frames over one connection, with flow control."""

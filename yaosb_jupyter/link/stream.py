@@ -1,0 +1,200 @@
+"""One stream of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from yaosb_jupyter.errors import ProtocolError
+from yaosb_jupyter.guest import frames
+
+
+class Outlet(Protocol):
+    """Where a stream's frames go; `writable` waits while the transport's buffer is full."""
+
+    def write(self, data: bytes) -> None: ...
+
+    async def writable(self) -> None: ...
+
+
+class RemoteError(Exception):
+    """The called side answered with an error: its code, message and fields."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(str(error.get("message", error.get("code", "failed"))))
+        self.code = str(error.get("code", ""))
+        self.fields = dict(error)
+
+
+class Stream:
+    """A call and what flows during it.
+
+    Data, and messages, cost credit: at most `frames.WINDOW` bytes are under way to a side that does not `receive`.
+    The side that opened it reads `receive` until None and then `result`; the side that was called ends it by `close`
+    or `fail`. Not for concurrent use by several readers; several writers are served in turn.
+    """
+
+    def __init__(
+        self, stream_id: int, request: Mapping[str, Any], outlet: Outlet, forget: Callable[[int], None]
+    ) -> None:
+        self.id = stream_id
+        self.request = request
+        self._outlet = outlet
+        self._forget = forget
+        self._inbox: deque[tuple[int, bytes]] = deque()
+        self._arrived = asyncio.Event()
+        self._credit = frames.WINDOW
+        self._credit_given = asyncio.Event()
+        self._unacknowledged = 0
+        self._held = 0
+        self._closed: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._ended_here = False
+        self._eof_arrived = False
+        self._sending = asyncio.Lock()
+
+    @property
+    def closed(self) -> bool:
+        """Neither side will send more."""
+        return self._closed.done() or self._ended_here
+
+    async def receive(self) -> tuple[int, bytes] | None:
+        """The next (kind, payload) of kinds DATA, DATA_ERR, EOF and MESSAGE; None after the other side's CLOSE.
+
+        Raises `ProtocolError` or `ConnectionError` when the connection broke before.
+        """
+        while not self._inbox:
+            if self._closed.done():
+                if (error := self._closed.exception()) is not None and not isinstance(error, RemoteError):
+                    raise error
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        kind, payload = self._inbox.popleft()
+        self._took(len(payload))
+        return kind, payload
+
+    async def receive_message(self) -> dict[str, Any] | None:
+        """The next message; data is a `ProtocolError`; None at the end."""
+        item = await self.receive()
+        if item is None:
+            return None
+        kind, payload = item
+        if kind != frames.MESSAGE:
+            raise ProtocolError("data arrived where a message was expected")
+        return frames.decode_json(payload)
+
+    async def result(self) -> Mapping[str, Any]:
+        """What the other side closed with; drops what was not received. Raises `RemoteError`."""
+        while await self.receive() is not None:
+            pass
+        return self._closed.result()
+
+    async def send(self, data: frames.Buffer, kind: int = frames.DATA) -> None:
+        """Sends bytes, waiting for credit; dropped when the other side has closed the stream."""
+        view = memoryview(data)
+        async with self._sending:
+            while view and not self.closed:
+                count = min(len(view), self._credit, frames.MAX_PAYLOAD)
+                if count == 0:
+                    self._credit_given.clear()
+                    await self._credit_given.wait()
+                    continue
+                self._credit -= count
+                self._outlet.write(frames.encode(kind, self.id, view[:count]))
+                view = view[count:]
+                await self._outlet.writable()
+
+    async def send_message(self, message: Mapping[str, Any]) -> None:
+        """Sends a JSON message, whole, waiting for credit."""
+        frame = frames.encode_json(frames.MESSAGE, self.id, dict(message))
+        cost = len(frame) - frames.HEADER_SIZE
+        async with self._sending:
+            while self._credit < cost and not self.closed:
+                self._credit_given.clear()
+                await self._credit_given.wait()
+            if not self.closed:
+                self._credit -= cost
+                self._outlet.write(frame)
+                await self._outlet.writable()
+
+    async def send_eof(self) -> None:
+        async with self._sending:
+            if not self.closed:
+                self._outlet.write(frames.encode(frames.EOF, self.id))
+
+    def cancel(self) -> None:
+        """Tells the called side that the result is no longer wanted; it still answers with CLOSE."""
+        if not self.closed:
+            self._outlet.write(frames.encode(frames.CANCEL, self.id))
+
+    def close(self, result: Mapping[str, Any] | None = None) -> None:
+        """Ends the stream with a result; for the side that was called. Idempotent."""
+        self._end({"result": dict(result or {})})
+
+    def fail(self, error: Mapping[str, Any]) -> None:
+        """Ends the stream with an error; for the side that was called. Idempotent."""
+        self._end({"error": dict(error)})
+
+    def _end(self, message: dict[str, Any]) -> None:
+        if not self.closed:
+            self._outlet.write(frames.encode_json(frames.CLOSE, self.id, message))
+        self._ended_here = True
+        self._wake()
+        self._forget(self.id)
+
+    def _took(self, count: int) -> None:
+        """Gives credit back in pieces of half a window, so that small reads cost no frames."""
+        self._held -= count
+        self._unacknowledged += count
+        if self._unacknowledged >= frames.WINDOW // 2 and not self.closed:
+            self._outlet.write(frames.encode_credit(self.id, self._unacknowledged))
+            self._unacknowledged = 0
+
+    def feed(self, kind: int, payload: bytes) -> None:
+        """A frame arrived. Raises `frames.FrameError` for a sender without credit."""
+        if kind == frames.CREDIT:
+            self._credit = min(self._credit + frames.decode_credit(payload), 2 * frames.WINDOW)
+            self._credit_given.set()
+            return
+        if kind == frames.CLOSE:
+            self._feed_close(frames.decode_json(payload))
+            return
+        if kind == frames.EOF:
+            if self._eof_arrived:
+                raise frames.FrameError(f"stream {self.id} was ended twice")
+            self._eof_arrived = True
+        elif not payload:
+            return
+        self._held += len(payload)
+        if self._held + self._unacknowledged > frames.WINDOW:
+            raise frames.FrameError(f"stream {self.id} was sent more than its credit")
+        self._inbox.append((kind, payload))
+        self._arrived.set()
+
+    def _feed_close(self, message: dict[str, Any]) -> None:
+        error = message.get("error")
+        result = message.get("result")
+        if isinstance(error, dict):
+            self._settle(RemoteError(error))
+        elif isinstance(result, dict):
+            if not self._closed.done():
+                self._closed.set_result(result)
+            self._wake()
+        else:
+            raise frames.FrameError("a CLOSE without result or error")
+
+    def break_off(self, error: BaseException) -> None:
+        """The connection ended; whoever waits gets ``error``."""
+        self._settle(error)
+
+    def _settle(self, error: BaseException) -> None:
+        if not self._closed.done():
+            self._closed.set_exception(error)
+            self._closed.exception()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._arrived.set()
+        self._credit_given.set()
