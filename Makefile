@@ -65,10 +65,9 @@ unit: env ## the tests that need no engine
 	$(PYTEST) -m "not long and not docker and not embedded" $(ARGS)
 
 check: env ## ruff, format, mypy, import-linter
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	@failed=; for tool in "ruff check ." "ruff format --check ." mypy lint-imports; do \
+		echo "== $$tool"; $(BIN)/$$tool || failed+=" $${tool%% .}"; done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 format: env ## let ruff repair what it can
 	$(BIN)/ruff check --fix .

@@ -5,7 +5,7 @@
 #                          debian:bookworm-slim where that is absent
 #   yaosb/test-nopython:1  busybox and nothing else
 #
-# An image that is there is left alone. The base's tarball is cached: the second engine gets it in seconds.
+# An image that is there is left alone. What was fetched is cached: a second engine gets them in seconds.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -44,23 +44,24 @@ make_base() {
     say "made $base"
 }
 
+fetch_busybox() { # unpacked, not installed: the host's commands stay as they are
+    (
+        cd "$work"
+        [ "$(id -u)" != 0 ] || chown _apt . 2> /dev/null || :
+        apt-get download -qq busybox-static || { apt-get update -qq && apt-get download -qq busybox-static; }
+    ) > "$work/log" 2>&1 || { tail -n 5 "$work/log" >&2; die "Debian's busybox-static could not be fetched"; }
+    dpkg-deb -x "$work"/busybox-static_*.deb "$work/deb"
+    mkdir -p "$cache"
+    mv "$work/deb/bin/busybox" "$cache/busybox"
+}
+
 make_nopython() {
     work=$(mktemp -d /var/tmp/yaosb-rig.XXXXXX)
     local root=$work/root applet
     mkdir -p "$root"/{bin,etc,root,tmp,proc,sys,dev}
     chmod 1777 "$root/tmp"
-    if command -v busybox > /dev/null && ! ldd "$(command -v busybox)" > /dev/null 2>&1; then
-        cp "$(command -v busybox)" "$root/bin/busybox"
-    else # unpacked, not installed: the host's commands stay as they are
-        (
-            cd "$work"
-            [ "$(id -u)" != 0 ] || chown _apt . 2> /dev/null || :
-            apt-get download -qq busybox-static 2> /dev/null ||
-                { apt-get update -qq && apt-get download -qq busybox-static; }
-            dpkg-deb -x busybox-static_*.deb deb
-        ) > /dev/null || die "Debian's busybox-static could not be fetched"
-        cp "$work/deb/bin/busybox" "$root/bin/busybox"
-    fi
+    [ -s "$cache/busybox" ] || fetch_busybox
+    cp "$cache/busybox" "$root/bin/busybox"
     for applet in $("$root/bin/busybox" --list); do
         [ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
     done
