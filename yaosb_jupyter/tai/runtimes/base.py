@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,6 +31,23 @@ from yaosb_jupyter.types import (
 )
 
 
+class Capability(StrEnum):
+    """What not every runtime can do. A runtime tells what it does on this host, as probed."""
+
+    MEMORY_LIMIT = "memory-limit"
+    """``memory`` holds for all processes of the environment together."""
+    CPU_LIMIT = "cpu-limit"
+    PIDS_LIMIT = "pids-limit"
+    IMAGES = "images"
+    """``image`` matters: it must exist, and can be pulled."""
+    USERS = "users"
+    """``user`` may be any user of the image."""
+    PORTS = "ports"
+    """``ports`` are published on the host."""
+    OWN_PIDS = "own-pids"
+    """Commands see the environment's processes only."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RuntimeInfo:
     """What a runtime found when it was opened. ``shared_files``: a directory of this host can be a workspace."""
@@ -41,6 +59,7 @@ class RuntimeInfo:
     isolation: Isolation
     default_network: Network
     default_image: str
+    capabilities: frozenset[Capability] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
