@@ -1,0 +1,82 @@
+"""Workspace paths as people write them, and the system's errors about them as ours."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from yaosb_jupyter.errors import NotFoundError, PathError, SandboxError, UnavailableError
+from yaosb_jupyter.types import WORKDIR
+
+_MAX_NAMES = 256
+_OUTSIDE = "leads out of the workspace"
+_MESSAGES = {
+    errno.EXDEV: _OUTSIDE,
+    errno.ELOOP: "goes through too many links",
+    errno.ENOTDIR: "is not a directory, or lies below a file",
+    errno.EISDIR: "is a directory",
+    errno.EEXIST: "exists already",
+    errno.ENAMETOOLONG: "is too long",
+    errno.EINVAL: "cannot be used for this",
+    errno.EBUSY: "is in use",
+    errno.ENXIO: "is neither a file nor a directory",
+    errno.EACCES: "may not be accessed",
+    errno.EPERM: "may not be accessed",
+}
+
+
+def split_path(path: str, mounts: Sequence[str] = (WORKDIR,)) -> tuple[str, ...]:
+    """The names on a workspace path, ``()`` for the workspace itself.
+
+    Absolute paths are accepted below one of ``mounts``. Raises `PathError` for one that leads out.
+    """
+    if "\0" in path:
+        raise PathError(f"{path!r} holds a NUL character")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise PathError(f"{path!r} cannot be a file name") from None
+    plain = posixpath.normpath(path) if path else "."
+    if plain.startswith("/"):
+        plain = _below(plain, mounts)
+    names = tuple(name for name in plain.split("/") if name not in ("", "."))
+    if names[:1] == ("..",):
+        raise PathError(f"{path!r} {_OUTSIDE}", hint=f"accepted: paths below {mounts[0]}")
+    if len(names) > _MAX_NAMES:
+        raise PathError(f"{path[:60]!r}... is too deep", hint=f"accepted: up to {_MAX_NAMES} names")
+    return names
+
+
+def _below(path: str, mounts: Sequence[str]) -> str:
+    for mount in mounts:
+        if path == mount or path.startswith(mount + "/"):
+            return path[len(mount) + 1 :]
+    raise PathError(f"{path!r} {_OUTSIDE}", hint=f"accepted: paths below {mounts[0]}, or relative ones")
+
+
+@contextmanager
+def path_errors(path: str, sandbox: str = "") -> Iterator[None]:
+    """Makes the `OSError` of a file operation one of ours, naming the path as it was given."""
+    try:
+        yield
+    except OSError as error:
+        raise _translate(error, path, sandbox) from error
+    except SandboxError as error:
+        error.sandbox = error.sandbox or sandbox or None
+        raise
+
+
+def _translate(error: OSError, path: str, sandbox: str) -> SandboxError:
+    where = sandbox or None
+    if error.errno == errno.ENOENT:
+        return NotFoundError(f"no such file: {path!r}", sandbox=where, hint="list the directory to see what is there")
+    if error.errno == errno.ENOTEMPTY:
+        return PathError(f"{path!r} is not empty", sandbox=where, hint="remove it recursively")
+    if error.errno in _MESSAGES:
+        return PathError(f"{path!r} {_MESSAGES[error.errno]}", sandbox=where)
+    return UnavailableError(
+        f"{path!r}: {error.strerror or error}", sandbox=where, hint="the host's file system says so"
+    )
