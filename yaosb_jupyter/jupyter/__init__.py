@@ -1,0 +1,1 @@
+"""The package inside Jupyter and IPython: magics, and what they show."""
