@@ -16,6 +16,8 @@ from yaosb_jupyter.jupyter.arguments import (
 from yaosb_jupyter.jupyter.parser import HelpRequested
 from yaosb_jupyter.types import CreateOptions, Lifecycle, Network, PortMapping
 
+VERBS = tuple("create ls use info start stop rm logs stats pools pull files cp help".split())  # noqa: SIM905
+
 
 def created(line: str) -> CreateOptions:
     return create_options(sandbox_parser().parse_line(f"create {line}"))

@@ -1,0 +1,60 @@
+"""Work on the background loop that a cell waits for, shows, and can interrupt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from typing import TypeVar
+
+from yaosb_jupyter.jupyter.mailbox import Mailbox
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Start = Callable[[Callable[[], Awaitable[R]]], "Future[R]"]
+"""Starts a coroutine function on the loop; cancelling the future cancels it there."""
+
+_PATIENCE = 5.0
+
+
+def follow(
+    start: Start[R],
+    work: Callable[[Mailbox[T]], Awaitable[R]],
+    show: Callable[[Sequence[T]], None],
+    *,
+    interval: float = 0.02,
+) -> R:
+    """Runs ``work``, showing in this thread what it posts, at most once in ``interval`` seconds.
+
+    `KeyboardInterrupt` cancels the work and is raised when that has ended; what it posts until then is shown too.
+    """
+    mailbox: Mailbox[T] = Mailbox()
+
+    async def run() -> R:
+        try:
+            return await work(mailbox)
+        finally:
+            mailbox.close()
+
+    future = start(run)
+    try:
+        shown = 0.0
+        while (items := mailbox.take(pause=shown + interval - time.monotonic())) is not None:
+            show(items)
+            shown = time.monotonic()
+        return future.result()
+    except BaseException:
+        future.cancel()
+        _drain(mailbox, show)
+        raise
+
+
+def _drain(mailbox: Mailbox[T], show: Callable[[Sequence[T]], None]) -> None:
+    """Shows what is posted until the end. A second interrupt stops the waiting."""
+    deadline = time.monotonic() + _PATIENCE
+    while (left := deadline - time.monotonic()) > 0:
+        items = mailbox.take(timeout=left)
+        if items is None:
+            return
+        show(items)
