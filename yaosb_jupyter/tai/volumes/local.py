@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.confined import ConfinedDirectory, StagedFile
 from yaosb_jupyter.tai.volumes.paths import path_errors
@@ -15,9 +14,6 @@ from yaosb_jupyter.types import FileInfo
 
 PIECE = 2**20
 """Bytes of one read or write."""
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 class LocalVolume(Volume):
@@ -33,13 +29,13 @@ class LocalVolume(Volume):
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         opened: list[tuple[int, int]] = []  # filled in the thread: not lost when we are cancelled meanwhile
         try:
-            await _in_thread(lambda: opened.append(self._files.open_file(path)))
+            await in_thread(lambda: opened.append(self._files.open_file(path)))
             fd, end = opened[0]
             if size is not None:
                 end = min(end, offset + size)
             while offset < end:
                 with path_errors(path, self._sandbox):
-                    data = await _in_thread(os.pread, fd, min(PIECE, end - offset), offset)
+                    data = await in_thread(os.pread, fd, min(PIECE, end - offset), offset)
                 if not data:
                     return  # cut shorter meanwhile
                 offset += len(data)
@@ -51,43 +47,27 @@ class LocalVolume(Volume):
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
         staged: list[StagedFile] = []
         try:
-            await _in_thread(lambda: staged.append(self._files.stage(path, mode)))
+            await in_thread(lambda: staged.append(self._files.stage(path, mode)))
             async for data in content:
                 for start in range(0, len(data), PIECE):
                     with path_errors(path, self._sandbox):
-                        await _in_thread(staged[0].write, memoryview(data)[start : start + PIECE])
-            return await _in_thread(self._files.commit, staged[0], path)
+                        await in_thread(staged[0].write, memoryview(data)[start : start + PIECE])
+            return await in_thread(self._files.commit, staged[0], path)
         finally:
             for file in staged:
-                await _in_thread(file.discard)
+                await in_thread(file.discard)
 
     async def stat(self, path: str) -> FileInfo:
-        return await _in_thread(self._files.stat, path)
+        return await in_thread(self._files.stat, path)
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
-        return await _in_thread(self._files.list, path)
+        return await in_thread(self._files.list, path)
 
     async def mkdir(self, path: str) -> None:
-        await _in_thread(self._files.mkdir, path)
+        await in_thread(self._files.mkdir, path)
 
     async def remove(self, path: str, *, recursive: bool = False) -> None:
-        await _in_thread(lambda: self._files.remove(path, recursive=recursive))
+        await in_thread(lambda: self._files.remove(path, recursive=recursive))
 
     async def rename(self, source: str, target: str) -> None:
-        await _in_thread(self._files.rename, source, target)
-
-
-async def _in_thread(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """Like `asyncio.to_thread`, but a cancelled call ends only with its thread: its descriptors may be closed then."""
-    running = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        while not running.done():
-            try:
-                await asyncio.wait([running])
-            except asyncio.CancelledError:
-                continue  # told already; what is left is one piece of file work
-        if not running.cancelled():
-            running.exception()  # retrieved: the cancellation is what we tell
-        raise
+        await in_thread(self._files.rename, source, target)

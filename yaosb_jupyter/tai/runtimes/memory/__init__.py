@@ -1,0 +1,8 @@
+"""The runtime of the tests."""
+
+from __future__ import annotations
+
+from yaosb_jupyter.tai.runtimes.memory.engine import MemoryEngine
+from yaosb_jupyter.tai.runtimes.memory.runtime import MemoryRuntime
+
+__all__ = ["MemoryEngine", "MemoryRuntime"]
