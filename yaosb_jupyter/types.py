@@ -374,7 +374,10 @@ class SandboxInfo:
 class SandboxRecord:
     """The durable facts of one sandbox: what was asked for with every default applied, and what became of it.
 
-    ``options`` holds no None timeouts or limits. ``isolation`` is what its pool told when it was created.
+    ``options`` holds no None timeouts or limits. ``isolation`` is what its pool told when it was created, ``address``
+    the pool's, should the pool leave the configuration. ``runtime_id`` is empty until the creation is complete.
+    ``doomed``: its removal was asked for, and is tried until the engine agrees. ``lost`` names the fields that could
+    not be restored.
     """
 
     uid: str
@@ -392,6 +395,8 @@ class SandboxRecord:
     created_at: datetime
     last_active: datetime
     process_count: int = 0
+    address: str = ""
+    doomed: bool = False
     lost: tuple[str, ...] = ()
 
 

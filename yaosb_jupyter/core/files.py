@@ -1,0 +1,45 @@
+"""A sandbox's files as its callers reach them: each call is checked and counts as use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
+
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.types import FileInfo
+
+
+class TrackedVolume(Volume):
+    """``use`` checks that the sandbox's files can be reached, and holds it in use while they are."""
+
+    def __init__(self, use: Callable[[], AbstractContextManager[Volume]]) -> None:
+        self._use = use
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        with self._use() as volume:
+            async for piece in volume.read(path, offset=offset, size=size):
+                yield piece
+
+    async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
+        with self._use() as volume:
+            return await volume.write(path, content, mode=mode)
+
+    async def stat(self, path: str) -> FileInfo:
+        with self._use() as volume:
+            return await volume.stat(path)
+
+    async def list(self, path: str = "") -> Sequence[FileInfo]:
+        with self._use() as volume:
+            return await volume.list(path)
+
+    async def mkdir(self, path: str) -> None:
+        with self._use() as volume:
+            await volume.mkdir(path)
+
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
+        with self._use() as volume:
+            await volume.remove(path, recursive=recursive)
+
+    async def rename(self, source: str, target: str) -> None:
+        with self._use() as volume:
+            await volume.rename(source, target)

@@ -1,0 +1,96 @@
+"""Applies the lifecycles when their time has come, and tries refused removals again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from yaosb_jupyter.core.entry import Entry
+from yaosb_jupyter.core.operations import Operations
+from yaosb_jupyter.core.policy import Action
+from yaosb_jupyter.core.removal import Remover
+from yaosb_jupyter.core.state import State
+from yaosb_jupyter.errors import SandboxError
+from yaosb_jupyter.types import Status
+from yaosb_jupyter.units import format_duration
+
+LONGEST_SLEEP = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class Reaper:
+    """Sleeps until the nearest deadline, at most a minute; see `Alarm`."""
+
+    def __init__(self, state: State, operations: Operations, remover: Remover) -> None:
+        self._state = state
+        self._operations = operations
+        self._remover = remover
+        self._reaping: set[str] = set()
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            for entry in self._due():
+                self._state.tasks.forget(self._reap(entry), f"reaping {entry.record.id}")
+            await self._keep_last_active()
+            await self._state.alarm.wait(self._nearest())
+
+    async def sweep(self) -> list[str]:
+        """Does what is due now; returns the ids of what was stopped or removed."""
+        due = self._due()
+        done = await asyncio.gather(*(self._reap(entry) for entry in due))
+        return [entry.record.id for entry, acted in zip(due, done, strict=True) if acted]
+
+    def _due(self) -> list[Entry]:
+        return [entry for entry, due_in in self._deadlines() if due_in <= 0]
+
+    def _nearest(self) -> float:
+        return max(0.0, min([LONGEST_SLEEP, *(due_in for _, due_in in self._deadlines())]))
+
+    def _deadlines(self) -> list[tuple[Entry, float]]:
+        found = ((entry, entry.due_in()) for entry in self._state.table if self._can_act(entry))
+        return [(entry, due_in) for entry, due_in in found if due_in is not None]
+
+    def _can_act(self, entry: Entry) -> bool:
+        pool = self._state.pool_of(entry)
+        reachable = pool.connected or (pool.retired and entry.record.doomed)
+        return reachable and entry.uid not in self._reaping and entry.build is None
+
+    async def _reap(self, entry: Entry) -> bool:
+        self._reaping.add(entry.uid)
+        try:
+            async with entry.lock:
+                # Asked again under the lock: it may have been used, or removed, meanwhile.
+                due = entry.due_in()
+                if entry not in self._state.table or due is None or due > 0:
+                    return False
+                return await self._act(entry)
+        except SandboxError as error:
+            entry.postpone_retry()
+            log.warning("%s", error)
+            return False
+        finally:
+            self._reaping.discard(entry.uid)
+
+    async def _act(self, entry: Entry) -> bool:
+        if entry.record.doomed:
+            await self._remover.destroy(entry)
+            return True
+        deadline = entry.deadline()
+        assert deadline is not None  # due, and not doomed
+        why = f"idle for {format_duration(entry.activity.idle)}"
+        if entry.record.status in (Status.RUNNING, Status.PAUSED):
+            await self._operations.halt(entry, reason=why)
+        if deadline.action is Action.REMOVE:
+            await self._state.save(entry, doomed=True, status=Status.REMOVING, status_reason="its time was over")
+            await self._remover.destroy(entry)
+        return True
+
+    async def _keep_last_active(self) -> None:
+        """Writes the times of last use, which change with every call, once in a while."""
+        now = self._state.clock.now()
+        for entry in self._state.table:
+            seen = entry.record.last_active.timestamp() + LONGEST_SLEEP
+            if not entry.lock.locked() and now.timestamp() - entry.activity.idle > seen:
+                await self._state.save(entry)

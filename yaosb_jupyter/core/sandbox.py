@@ -1,0 +1,208 @@
+"""`AsyncSandbox`: one sandbox, as programs use it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any, Self, Unpack, cast, overload
+
+from yaosb_jupyter.core.command import CommandStream
+from yaosb_jupyter.core.execution import (
+    Command,
+    CommandFields,
+    ExecFields,
+    Execution,
+    OnOutput,
+    exec_options,
+    max_output_of,
+)
+from yaosb_jupyter.core.service import Service
+from yaosb_jupyter.core.workspace import Files
+from yaosb_jupyter.tai.runtimes.base import ExecStream
+from yaosb_jupyter.types import ExecOptions, ExecResult, LogChunk, SandboxInfo, SandboxStats
+from yaosb_jupyter.units import DurationLike, parse_duration
+
+
+class AsyncSandbox:
+    """A handle on a sandbox; made by `AsyncManager`.
+
+    `close` (or leaving ``async with``) lets go of it and ends the streams begun here; `remove` destroys it. Every call
+    raises `NotFoundError` once it is removed, `RuntimeUnavailableError` while its host cannot be reached.
+    """
+
+    def __init__(self, service: Service, info: SandboxInfo) -> None:
+        self._service = service
+        self._info = info
+        self._streams: set[CommandStream[Any]] = set()
+        self.files = Files(service, info.uid, info.id)
+
+    @property
+    def uid(self) -> str:
+        return self._info.uid
+
+    @property
+    def id(self) -> str:
+        return self._info.id
+
+    @property
+    def owner(self) -> str:
+        return self._info.owner
+
+    @property
+    def last_info(self) -> SandboxInfo:
+        """What was known when the handle was made or last asked (`info`, `start`, `stop`)."""
+        return self._info
+
+    def __repr__(self) -> str:
+        return f"<AsyncSandbox {self.id!r} of {self.owner!r}, {self._info.status.value}, uid {self.uid}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    @overload
+    async def exec(
+        self,
+        command: Command,
+        *,
+        encoding: str = "utf-8",
+        on_stdout: OnOutput[str] | None = None,
+        on_stderr: OnOutput[str] | None = None,
+        **fields: Unpack[ExecFields],
+    ) -> ExecResult[str]: ...
+
+    @overload
+    async def exec(
+        self,
+        command: Command,
+        *,
+        encoding: None,
+        on_stdout: OnOutput[bytes] | None = None,
+        on_stderr: OnOutput[bytes] | None = None,
+        **fields: Unpack[ExecFields],
+    ) -> ExecResult[bytes]: ...
+
+    async def exec(
+        self,
+        command: Command,
+        *,
+        encoding: str | None = "utf-8",
+        on_stdout: OnOutput[Any] | None = None,
+        on_stderr: OnOutput[Any] | None = None,
+        **fields: Unpack[ExecFields],
+    ) -> ExecResult[Any]:
+        """Runs a command to its end. A string is for ``sh -c``; ``encoding=None`` gives bytes.
+
+        ``on_stdout`` and ``on_stderr`` (plain or async) get the output as it arrives; what they raise ends the command
+        and reaches the caller, as does cancelling this call. See `ExecFields` for the rest. Raises
+        `CommandNotFoundError`, `ExecTimeoutError` (with what was written), `ExecFailedError` with ``check``,
+        `OutputLimitExceededError`, `NotRunningError`, `SandboxLostError` where the sandbox ends meanwhile.
+        """
+        stdin = fields.get("stdin")
+        execution: Execution[Any] = Execution(
+            sandbox=self.id,
+            options=exec_options(command, stdin=stdin is not None, fields=cast(CommandFields, fields)),
+            encoding=encoding,
+            errors=fields.get("errors", "replace"),
+            check=fields.get("check", False),
+            stdin=stdin,
+            max_output=max_output_of(fields.get("max_output")),
+            truncate=fields.get("truncate", True),
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+        )
+        return await execution.run(self._begin)
+
+    @overload
+    def stream(
+        self,
+        command: Command,
+        *,
+        encoding: str = "utf-8",
+        errors: str = "replace",
+        stdin: bool = False,
+        **fields: Unpack[CommandFields],
+    ) -> CommandStream[str]: ...
+
+    @overload
+    def stream(
+        self,
+        command: Command,
+        *,
+        encoding: None,
+        errors: str = "replace",
+        stdin: bool = False,
+        **fields: Unpack[CommandFields],
+    ) -> CommandStream[bytes]: ...
+
+    def stream(
+        self,
+        command: Command,
+        *,
+        encoding: str | None = "utf-8",
+        errors: str = "replace",
+        stdin: bool = False,
+        **fields: Unpack[CommandFields],
+    ) -> CommandStream[Any]:
+        """The same as events, while it runs: see `CommandStream`. ``stdin=True`` to send input."""
+        options = exec_options(command, stdin=stdin, fields=fields)
+
+        async def begin() -> ExecStream:
+            self._streams.add(stream)
+            return await self._begin(options)
+
+        stream: CommandStream[Any] = CommandStream(
+            begin, encoding=encoding, errors=errors, on_close=self._streams.discard
+        )
+        return stream
+
+    async def start(self) -> SandboxInfo:
+        """No-op when running; makes the environment anew, with its files, where it vanished."""
+        self._info = await self._service.start(self.uid)
+        return self._info
+
+    async def stop(self, timeout: DurationLike | None = None) -> SandboxInfo:
+        """Ends its processes, keeps its files. ``timeout`` seconds between SIGTERM and SIGKILL. No-op when stopped."""
+        grace = None if timeout is None else parse_duration(timeout, "timeout")
+        self._info = await self._service.stop(self.uid, grace)
+        return self._info
+
+    async def remove(self) -> None:
+        """Destroys it with its files."""
+        await self._service.remove(self.uid)
+
+    async def info(self) -> SandboxInfo:
+        """What it is now. Not use: no timeout begins anew."""
+        self._info = await self._service.get(self.uid)
+        return self._info
+
+    async def stats(self) -> SandboxStats:
+        """What it uses now. Raises `NotRunningError`."""
+        return await self._service.stats(self.uid)
+
+    async def logs(
+        self, *, follow: bool = False, tail: int | None = None, since: datetime | None = None
+    ) -> AsyncIterator[LogChunk]:
+        """Output of its main process: the last ``tail`` lines, and with ``follow`` what comes."""
+        async with aclosing(cast(Any, self._service.logs(self.uid, follow=follow, tail=tail, since=since))) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def kill_process(self, pattern: str) -> Sequence[int]:
+        """Ends the processes whose full command line matches the regular expression; returns their pids inside."""
+        return await self._service.kill_process(self.uid, pattern)
+
+    async def heartbeat(self, *, active: bool, process_count: int = 0) -> None:
+        """Tells the manager whether something is going on inside; only ``active`` postpones the idle timeout."""
+        await self._service.heartbeat(self.uid, active=active, process_count=process_count)
+
+    async def close(self) -> None:
+        """Lets go: streams begun here are ended, the sandbox stays."""
+        for stream in list(self._streams):
+            await stream.aclose()
+
+    async def _begin(self, options: ExecOptions) -> ExecStream:
+        return await self._service.exec_stream(self.uid, options)

@@ -1,0 +1,173 @@
+"""Using sandboxes: commands, files, what they consume. What is real use counts as activity, looking does not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+from yaosb_jupyter.core.entry import Entry
+from yaosb_jupyter.core.files import TrackedVolume
+from yaosb_jupyter.core.observation import Observer
+from yaosb_jupyter.core.patience import ASK, CHANGE, within
+from yaosb_jupyter.core.policy import Call, Verdict, refusal, verdict
+from yaosb_jupyter.core.removal import Remover
+from yaosb_jupyter.core.state import State
+from yaosb_jupyter.core.streams import TrackedStream
+from yaosb_jupyter.errors import (
+    CommandNotFoundError,
+    InvalidOptionError,
+    NotFoundError,
+    NotRunningError,
+    SandboxError,
+    SandboxLostError,
+)
+from yaosb_jupyter.tai.runtimes.base import ExecStream
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.types import ExecOptions, LogChunk, SandboxStats, Status
+
+
+class Usage:
+    def __init__(self, state: State, observer: Observer, remover: Remover) -> None:
+        self._state = state
+        self._observer = observer
+        self._remover = remover
+        self._streams: set[TrackedStream] = set()
+
+    async def exec_stream(self, entry: Entry, options: ExecOptions) -> ExecStream:
+        self._check(entry, Call.EXEC)
+        runtime = self._state.pool_of(entry).runtime
+        use = _CommandUse(self, entry)
+        entry.activity.begin()
+        try:
+            inner = await runtime.exec_stream(entry.record.runtime_id, options)
+        except BaseException as error:
+            await self._state.tasks.finish(use.ended(), "ending the use of a sandbox")
+            if isinstance(error, NotFoundError | NotRunningError):
+                raise await self.explain(entry, error) from error
+            raise
+        stream = TrackedStream(inner, use, self._state.tasks)
+        use.stream = stream
+        self._streams.add(stream)
+        return stream
+
+    async def ended(self, entry: Entry, stream: TrackedStream | None) -> None:
+        """A command has ended: the idle time begins, a one-shot sandbox is removed."""
+        if stream is not None:
+            self._streams.discard(stream)
+        entry.activity.end()
+        await self._remover.end_one_shot(entry)
+        due = entry.due_in()
+        if due is not None and entry in self._state.table:
+            self._state.alarm.within(due)
+
+    async def explain(self, entry: Entry, cause: SandboxError | None) -> SandboxError:
+        """The error for a sandbox whose environment is not there as it should be, its state put right."""
+        await self._refresh(entry)
+        record = entry.record
+        error = refusal(Call.EXEC, record.status, sandbox=record.id, reason=record.status_reason)
+        return error or cause or NotRunningError("it was not running", sandbox=record.id, hint="try again")
+
+    async def _refresh(self, entry: Entry) -> None:
+        try:
+            await self._observer.refresh(entry)
+        except SandboxError:
+            pass  # what is known already is told
+
+    async def lost(self, entry: Entry, cause: SandboxError | None) -> SandboxError | None:
+        """See `CommandUse.lost`."""
+        if isinstance(cause, CommandNotFoundError):
+            cause.sandbox = entry.record.id
+            return cause
+        if cause is not None and not isinstance(cause, NotFoundError | NotRunningError):
+            return cause
+        if not entry.lock.locked():  # else somebody is stopping or removing it, and its status tells
+            await self._refresh(entry)
+        record = entry.record
+        if record.status is Status.RUNNING and entry in self._state.table:
+            return cause
+        why = record.status_reason or f"it is {record.status.value} now"
+        return SandboxLostError(
+            f"it ended while a command ran in it: {why}", sandbox=record.id, hint="start it, or create it again"
+        )
+
+    async def kill_process(self, entry: Entry, pattern: str) -> Sequence[int]:
+        """Pids of the processes ended. ``pattern`` is a regular expression over the full command line."""
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise InvalidOptionError(
+                f"pattern={pattern!r} is not valid: {error}", hint="a regular expression"
+            ) from error
+        if not pattern:
+            raise InvalidOptionError("pattern='' would end everything", hint="name what to end, or stop the sandbox")
+        self._check(entry, Call.EXEC)
+        pool = self._state.pool_of(entry)
+        with entry.activity.span():
+            async with within(CHANGE, "end processes", sandbox=entry.record.id, pool=pool.name):
+                return await pool.runtime.kill_processes(entry.record.runtime_id, pattern)
+
+    def heartbeat(self, entry: Entry, *, active: bool, process_count: int) -> None:
+        if process_count < 0:
+            raise InvalidOptionError(f"process_count={process_count} is not valid", hint="accepted: 0 or more")
+        self._check(entry, Call.HEARTBEAT)
+        if verdict(Call.HEARTBEAT, entry.record.status) is Verdict.NOTHING:
+            return
+        entry.update(process_count=process_count)
+        if active:
+            entry.activity.touch()
+
+    async def stats(self, entry: Entry) -> SandboxStats:
+        self._check(entry, Call.EXEC)
+        pool = self._state.pool_of(entry)
+        async with within(ASK, "tell what it uses", sandbox=entry.record.id, pool=pool.name):
+            return await pool.runtime.stats(entry.record.runtime_id)
+
+    async def logs(
+        self, entry: Entry, *, follow: bool, tail: int | None, since: datetime | None
+    ) -> AsyncIterator[LogChunk]:
+        self._check(entry, Call.LOGS)
+        runtime = self._state.pool_of(entry).runtime
+        async for chunk in runtime.logs(entry.record.runtime_id, follow=follow, tail=tail, since=since):
+            yield chunk
+
+    def volume(self, entry: Entry) -> Volume:
+        return TrackedVolume(lambda: self._files(entry))
+
+    @contextmanager
+    def _files(self, entry: Entry) -> Iterator[Volume]:
+        self._check(entry, Call.FILES)
+        spec = self._state.spec_of(entry)
+        try:
+            with entry.activity.span():
+                yield self._state.pool_of(entry).runtime.volume(spec, entry.record.runtime_id)
+        except SandboxError as error:
+            error.sandbox = error.sandbox or entry.record.id
+            raise
+
+    def _check(self, entry: Entry, call: Call) -> None:
+        record = entry.record
+        if entry not in self._state.table:
+            raise NotFoundError("it was removed", sandbox=record.id, hint="create it again")
+        error = refusal(call, record.status, sandbox=record.id, reason=record.status_reason)
+        if error is not None:
+            raise error
+
+    async def close(self) -> None:
+        """Ends the commands whose callers are in this process: nobody is left to read them."""
+        await asyncio.gather(*(stream.aclose() for stream in list(self._streams)), return_exceptions=True)
+
+
+class _CommandUse:
+    def __init__(self, usage: Usage, entry: Entry) -> None:
+        self._usage = usage
+        self._entry = entry
+        self.stream: TrackedStream | None = None
+
+    async def ended(self) -> None:
+        await self._usage.ended(self._entry, self.stream)
+
+    async def lost(self, cause: SandboxError | None) -> SandboxError | None:
+        return await self._usage.lost(self._entry, cause)
