@@ -7,7 +7,6 @@ HELLO before it looks at anything else, and answers with its own.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,6 +26,7 @@ Handler = Callable[[Stream], Awaitable[None]]
 """Serves one stream the other side opened; cancelled when that side cancels it or the connection ends."""
 
 HELLO_TIMEOUT = 10.0
+FLUSH_TIMEOUT = 5.0
 HIGH_WATER = 4 * frames.WINDOW
 MAX_STREAMS = 4096
 
@@ -55,7 +55,7 @@ class Connection(asyncio.Protocol):
         self._ids = itertools.count(1 if dialled else 2, 2)
         self._decoder = frames.Decoder()
         self._streams: dict[int, Stream] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, asyncio.Future[None]] = {}
         self._writable = asyncio.Event()
         self._writable.set()
         loop = asyncio.get_running_loop()
@@ -64,13 +64,17 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._reason: Exception | None = None
         self._pings: dict[bytes, asyncio.Future[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
     # What callers use
 
     async def ready(self) -> Hello:
         """The other side's HELLO. Raises `ProtocolError`, `AuthError` or `ConnectionError` where none is accepted."""
-        async with asyncio.timeout(HELLO_TIMEOUT):
-            return await asyncio.shield(self._peer)
+        return await asyncio.shield(self._peer)
+
+    def extra_info(self, name: str) -> Any:
+        """What the transport knows: ``"socket"``, ``"peername"``; None where it does not."""
+        return None if self._transport is None else self._transport.get_extra_info(name)
 
     @property
     def closed(self) -> bool:
@@ -98,7 +102,9 @@ class Connection(asyncio.Protocol):
             raise
 
     async def ping(self) -> None:
-        """Returns when the other side has answered; the caller sets the bound."""
+        """Returns when the other side has answered; the caller sets the bound. Raises `ConnectionError`."""
+        if self.closed:
+            raise self._reason or ConnectionResetError("the connection has ended")
         token = frames.HELLO.to_bytes(1, "big") + next(self._ids).to_bytes(8, "big")
         answered = asyncio.get_running_loop().create_future()
         self._pings[token] = answered
@@ -109,13 +115,17 @@ class Connection(asyncio.Protocol):
             self._pings.pop(token, None)
 
     async def close(self, reason: str = "closed") -> None:
-        """Ends the connection and waits until it has. Idempotent."""
-        self._goodbye(reason)
+        """Ends the connection and waits until it has, and what served its streams too. Idempotent."""
+        self._goodbye({"reason": reason[:1000]})
         if self._transport is not None:
-            await asyncio.shield(self._ended)
+            await self.wait_closed()
 
     async def wait_closed(self) -> None:
+        """Returns when the connection has ended, and what served its streams too."""
         await asyncio.shield(self._ended)
+        others = [task for task in self._tasks.values() if task is not asyncio.current_task()]
+        if others:
+            await asyncio.wait(others)
 
     # Outlet of the streams
 
@@ -123,9 +133,12 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    async def writable(self) -> None:
-        if not self._writable.is_set():
-            await self._writable.wait()
+    @property
+    def writable(self) -> bool:
+        return self._writable.is_set()
+
+    async def wait_writable(self) -> None:
+        await self._writable.wait()
 
     def _forget(self, stream_id: int) -> None:
         self._streams.pop(stream_id, None)
@@ -135,6 +148,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
+        self._timer = asyncio.get_running_loop().call_later(HELLO_TIMEOUT, self._hello_overdue)
         if self._dialled:
             self._send_hello()
 
@@ -164,8 +178,10 @@ class Connection(asyncio.Protocol):
         for task in self._tasks.values():
             task.cancel()
         for answered in self._pings.values():
-            answered.cancel()
+            if not answered.done():
+                answered.set_exception(error)
         self._writable.set()
+        self._set_timer(None)
         if not self._ended.done():
             self._ended.set_result(None)
         if self._on_close is not None:
@@ -179,7 +195,10 @@ class Connection(asyncio.Protocol):
             self._meet(kind, payload)
         elif kind == frames.OPEN:
             self._serve(stream_id, frames.decode_json(payload))
+        elif kind == frames.HELLO:
+            raise frames.FrameError("a second HELLO")
         elif kind == frames.PING:
+            self._check_reader()
             self.write(frames.encode(frames.PONG, 0, payload))
         elif kind == frames.PONG:
             answered = self._pings.get(payload)
@@ -198,6 +217,8 @@ class Connection(asyncio.Protocol):
         stream = self._streams.get(stream_id)
         if stream is None:
             return
+        if kind == frames.CLOSE and stream_id in self._tasks:
+            raise frames.FrameError("a CLOSE from the side that called")
         stream.feed(kind, payload)
         if kind == frames.CLOSE:
             self._forget(stream_id)
@@ -215,6 +236,7 @@ class Connection(asyncio.Protocol):
             self._check(hello)
         if not self._dialled:
             self._send_hello()
+        self._set_timer(None)
         self._peer.set_result(hello)
 
     def _send_hello(self) -> None:
@@ -222,43 +244,55 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, stream_id: int, request: dict[str, Any]) -> None:
         ours = stream_id % 2 == (1 if self._dialled else 0)
-        if ours or stream_id == 0 or stream_id in self._streams:
+        if ours or stream_id == 0 or stream_id in self._streams or stream_id in self._tasks:
             raise frames.FrameError(f"stream {stream_id} cannot be opened by the other side")
+        self._check_reader()
         stream = Stream(stream_id, request, self, self._forget)
-        if self._handler is None or len(self._streams) >= MAX_STREAMS:
+        if self._handler is None or len(self._tasks) >= MAX_STREAMS:
             stream.fail({"code": "UnavailableError", "message": "no more streams are taken here"})
             return
         self._streams[stream_id] = stream
-        task = asyncio.ensure_future(self._handle(self._handler, stream))
+        task = asyncio.ensure_future(self._handler(stream))
         self._tasks[stream_id] = task
+        task.add_done_callback(lambda task: self._served(stream, task))
 
-    async def _handle(self, handler: Handler, stream: Stream) -> None:
-        try:
-            await handler(stream)
-            stream.close()
-        except asyncio.CancelledError:
+    def _served(self, stream: Stream, task: asyncio.Future[None]) -> None:
+        # A callback, since a task that is cancelled before its first step runs none of its own code.
+        self._tasks.pop(stream.id, None)
+        if task.cancelled():
             stream.fail({"code": "Cancelled", "message": "cancelled"})
-        except Exception as error:
-            log.exception("serving %s failed", stream.request.get("op"))
-            stream.fail({"code": "SandboxError", "message": f"internal error: {error!r}"})
-        finally:
-            self._tasks.pop(stream.id, None)
+        elif (error := task.exception()) is not None:
+            log.error("serving %s failed", stream.request.get("op"), exc_info=error)
+            stream.fail({"code": "SandboxError", "message": f"internal error: {error!r}"[:1000]})
+        else:
+            stream.close()
+
+    def _check_reader(self) -> None:
+        """Raises `FrameError` where the other side asks and asks and reads no answer."""
+        if self._transport is not None and self._transport.get_write_buffer_size() > 2 * HIGH_WATER:
+            raise frames.FrameError("the other side does not read its answers")
 
     # The end
 
-    def _goodbye(self, reason: str) -> None:
+    def _goodbye(self, farewell: Mapping[str, str]) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            with contextlib.suppress(frames.FrameError):
-                self.write(frames.encode_json(frames.GOAWAY, 0, {"reason": reason[:1000]}))
+            self.write(frames.encode_json(frames.GOAWAY, 0, dict(farewell)))
             self._transport.close()
+            # A side that does not read would keep what is unsent, and with it the connection, for ever.
+            self._set_timer(asyncio.get_running_loop().call_later(FLUSH_TIMEOUT, self._transport.abort))
 
     def _abort(self, error: Exception) -> None:
         if self._reason is None:
             self._reason = error
-        code = type(error).__name__
-        if self._transport is not None and not self._transport.is_closing():
-            self.write(frames.encode_json(frames.GOAWAY, 0, {"reason": str(error)[:1000], "code": code}))
-            self._transport.close()
+        self._goodbye({"reason": str(error)[:1000], "code": type(error).__name__})
+
+    def _hello_overdue(self) -> None:
+        self._abort(ProtocolError("the other side did not say HELLO in time"))
+
+    def _set_timer(self, timer: asyncio.TimerHandle | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = timer
 
 
 def _farewell(message: Mapping[str, Any]) -> Exception:

@@ -10,13 +10,19 @@ from typing import Any, Protocol
 from yaosb_jupyter.errors import ProtocolError
 from yaosb_jupyter.guest import frames
 
+MAX_MESSAGE = frames.WINDOW // 2
+"""A larger one could wait for ever: the receiver gives credit back in halves of the window."""
+
 
 class Outlet(Protocol):
-    """Where a stream's frames go; `writable` waits while the transport's buffer is full."""
+    """Where a stream's frames go; not `writable` while the transport's buffer is full."""
+
+    @property
+    def writable(self) -> bool: ...
 
     def write(self, data: bytes) -> None: ...
 
-    async def writable(self) -> None: ...
+    async def wait_writable(self) -> None: ...
 
 
 class RemoteError(Exception):
@@ -96,28 +102,36 @@ class Stream:
         view = memoryview(data)
         async with self._sending:
             while view and not self.closed:
+                await self._may_send(1)
                 count = min(len(view), self._credit, frames.MAX_PAYLOAD)
-                if count == 0:
-                    self._credit_given.clear()
-                    await self._credit_given.wait()
-                    continue
-                self._credit -= count
-                self._outlet.write(frames.encode(kind, self.id, view[:count]))
+                self._write(frames.encode(kind, self.id, view[:count]))
                 view = view[count:]
-                await self._outlet.writable()
 
     async def send_message(self, message: Mapping[str, Any]) -> None:
-        """Sends a JSON message, whole, waiting for credit."""
+        """Sends a JSON message, whole, waiting for credit. Raises `FrameError` for one above `MAX_MESSAGE`."""
         frame = frames.encode_json(frames.MESSAGE, self.id, dict(message))
         cost = len(frame) - frames.HEADER_SIZE
+        if cost > MAX_MESSAGE:
+            raise frames.FrameError(f"a message of {cost} bytes is over the limit of {MAX_MESSAGE}")
         async with self._sending:
-            while self._credit < cost and not self.closed:
+            await self._may_send(cost)
+            self._write(frame)
+
+    async def _may_send(self, cost: int) -> None:
+        """Returns when there is credit and room in the transport's buffer, or the stream has ended."""
+        while not self.closed:
+            if self._credit < cost:
                 self._credit_given.clear()
                 await self._credit_given.wait()
-            if not self.closed:
-                self._credit -= cost
-                self._outlet.write(frame)
-                await self._outlet.writable()
+            elif not self._outlet.writable:
+                await self._outlet.wait_writable()
+            else:
+                return
+
+    def _write(self, frame: bytes) -> None:
+        if not self.closed:
+            self._credit -= len(frame) - frames.HEADER_SIZE
+            self._outlet.write(frame)
 
     async def send_eof(self) -> None:
         async with self._sending:
@@ -165,6 +179,10 @@ class Stream:
             if self._eof_arrived:
                 raise frames.FrameError(f"stream {self.id} was ended twice")
             self._eof_arrived = True
+        elif kind not in (frames.DATA, frames.DATA_ERR, frames.MESSAGE):
+            raise frames.FrameError(f"a frame of kind {kind} does not belong to a stream")
+        elif self._eof_arrived and kind != frames.MESSAGE:
+            raise frames.FrameError(f"stream {self.id} was sent data after its end")
         elif not payload:
             return
         self._held += len(payload)

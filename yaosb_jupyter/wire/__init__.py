@@ -1,0 +1,1 @@
+"""How our types and errors look on a connection."""
