@@ -8,7 +8,7 @@ from IPython.core.error import UsageError
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.jupyter.arguments import (
     cell_parser,
-    create_options,
+    create_fields,
     line_parser,
     sandbox_parser,
     write_parser,
@@ -20,7 +20,8 @@ VERBS = tuple("create ls use info start stop rm logs stats pools pull files cp h
 
 
 def created(line: str) -> CreateOptions:
-    return create_options(sandbox_parser().parse_line(f"create {line}"))
+    args = sandbox_parser().parse_line(f"create {line}")
+    return CreateOptions.of(args.id, **create_fields(args))
 
 
 def test_create_has_a_flag_for_every_field_of_create_options() -> None:

@@ -3,9 +3,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from yaosb_jupyter.core.service import Service
+from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, PathError
 from yaosb_jupyter.jupyter.places import Place, direction
 from yaosb_jupyter.jupyter.transfer import CopyProgress, download, upload
@@ -25,6 +28,24 @@ def here(tmp_path: Path) -> Path:
     path = tmp_path / "here"
     path.mkdir()
     return path
+
+
+class OneVolume:
+    """As much of a service as `Files` needs."""
+
+    def __init__(self, volume: LocalVolume) -> None:
+        self._volume = volume
+
+    def volume(self, ref: str) -> LocalVolume:
+        return self._volume
+
+
+def files_of(directory: Path, kind: type[LocalVolume] = LocalVolume) -> Files:
+    return Files(cast(Service, OneVolume(kind(directory))), "uid", "lab")
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
 
 
 def silent(step: CopyProgress) -> None:
@@ -61,15 +82,15 @@ def test_one_end_of_a_copy_is_in_a_sandbox(ends: tuple[str, str]) -> None:
 async def test_a_file_goes_in_and_comes_back(workspace: Path, here: Path) -> None:
     content = os.urandom(3 * 2**20 + 7)
     (here / "a.bin").write_bytes(content)
-    volume = LocalVolume(workspace)
+    inside = files_of(workspace)
     steps: list[CopyProgress] = []
-    copied = await upload(volume, here / "a.bin", "deep/b.bin", steps.append)
+    copied = await upload(inside, here / "a.bin", "deep/b.bin", steps.append)
     assert (workspace / "deep/b.bin").read_bytes() == content
     assert (copied.target, copied.files, copied.size) == ("deep/b.bin", 1, len(content))
     assert [step.done for step in steps] == sorted(step.done for step in steps)
     assert steps[-1].done == steps[-1].total == len(content)
 
-    back = await download(volume, "deep/b.bin", here / "c.bin", steps.append)
+    back = await download(inside, "deep/b.bin", here / "c.bin", steps.append)
     assert (here / "c.bin").read_bytes() == content
     assert (back.files, back.size) == (1, len(content))
 
@@ -77,17 +98,17 @@ async def test_a_file_goes_in_and_comes_back(workspace: Path, here: Path) -> Non
 @pytest.mark.parametrize("target", ["", "/workspace", "."])
 async def test_a_file_goes_into_the_workspace_under_its_name(workspace: Path, here: Path, target: str) -> None:
     (here / "a").write_text("x")
-    assert (await upload(LocalVolume(workspace), here / "a", target, silent)).target == "a"
+    assert (await upload(files_of(workspace), here / "a", target, silent)).target == "a"
     assert (workspace / "a").read_text() == "x"
 
 
 async def test_a_directory_takes_what_is_copied_to_it(workspace: Path, here: Path) -> None:
     (here / "a").write_text("x")
     (workspace / "sub").mkdir()
-    volume = LocalVolume(workspace)
-    assert (await upload(volume, here / "a", "sub", silent)).target == "sub/a"
-    assert (await upload(volume, here / "a", "new/", silent)).target == "new/a"
-    assert (await download(volume, "sub/a", here, silent)).target == str(here / "a")
+    inside = files_of(workspace)
+    assert (await upload(inside, here / "a", "sub", silent)).target == "sub/a"
+    assert (await upload(inside, here / "a", "new/", silent)).target == "new/a"
+    assert (await download(inside, "sub/a", here, silent)).target == str(here / "a")
 
 
 async def test_trees_go_both_ways_with_modes_and_empty_directories(workspace: Path, here: Path) -> None:
@@ -95,17 +116,17 @@ async def test_trees_go_both_ways_with_modes_and_empty_directories(workspace: Pa
     (here / "tree/sub/run.sh").write_text("#!/bin/sh\n")
     (here / "tree/sub/run.sh").chmod(0o755)
     (here / "tree/note").write_text("n")
-    volume = LocalVolume(workspace)
-    assert (await upload(volume, here / "tree", "copy", silent)).files == 2
+    inside = files_of(workspace)
+    assert (await upload(inside, here / "tree", "copy", silent)).files == 2
     assert (workspace / "copy/sub/empty").is_dir()
     assert (workspace / "copy/sub/run.sh").stat().st_mode & 0o777 == 0o755
 
-    assert (await download(volume, "copy", here / "back", silent)).files == 2
+    assert (await download(inside, "copy", here / "back", silent)).files == 2
     assert (here / "back/sub/empty").is_dir()
     assert (here / "back/sub/run.sh").stat().st_mode & 0o777 == 0o755
     assert (here / "back/note").read_text() == "n"
 
-    whole = await download(volume, "", here, silent)
+    whole = await download(inside, "", here, silent)
     assert (here / "workspace/copy/note").read_text() == "n"
     assert whole.target == str(here / "workspace")
 
@@ -119,21 +140,21 @@ async def test_x11_links_and_special_files_in_a_tree_are_left_out_and_told(works
     (tree / "loop").symlink_to(tree)
     os.mkfifo(tree / "fifo")
     (tree / "plain").write_text("p")
-    copied = await download(LocalVolume(workspace), "tree", here / "out", silent)
+    copied = await download(files_of(workspace), "tree", here / "out", silent)
     assert sorted(copied.skipped) == ["fifo", "link", "loop"]
-    assert [path.name for path in (here / "out").iterdir()] == ["plain"]
+    assert names(here / "out") == ["plain"]
 
-    await upload(LocalVolume(workspace), here / "out", "again", silent)
+    await upload(files_of(workspace), here / "out", "again", silent)
     (here / "out/link").symlink_to(secret)
-    assert (await upload(LocalVolume(workspace), here / "out", "third", silent)).skipped == ["link"]
+    assert (await upload(files_of(workspace), here / "out", "third", silent)).skipped == ["link"]
 
 
 async def test_x11_a_link_out_of_the_workspace_is_refused(workspace: Path, here: Path) -> None:
     (here / "secret").write_text("s")
     (workspace / "link").symlink_to(here / "secret")
     with pytest.raises(PathError):
-        await download(LocalVolume(workspace), "link", here / "got", silent)
-    assert sorted(path.name for path in here.iterdir()) == ["secret"]
+        await download(files_of(workspace), "link", here / "got", silent)
+    assert names(here) == ["secret"]
 
 
 class LyingVolume(LocalVolume):
@@ -145,7 +166,7 @@ class LyingVolume(LocalVolume):
 
 async def test_x11_a_name_that_leaves_the_directory_is_refused(workspace: Path, here: Path) -> None:
     with pytest.raises(PathError, match="impossible name"):
-        await download(LyingVolume(workspace), "", here / "out", silent)
+        await download(files_of(workspace, LyingVolume), "", here / "out", silent)
     assert not (here.parent / "evil").exists()
 
 
@@ -161,13 +182,13 @@ async def test_x10_a_partial_file_is_never_seen_under_its_name(workspace: Path, 
     (workspace / "a").write_text("whole")
     (here / "a").write_text("old")
     with pytest.raises(NotFoundError):
-        await download(FailingVolume(workspace), "a", here / "a", silent)
-    assert [path.name for path in here.iterdir()] == ["a"]
+        await download(files_of(workspace, FailingVolume), "a", here / "a", silent)
+    assert names(here) == ["a"]
     assert (here / "a").read_text() == "old"
 
 
 async def test_a_missing_source_is_told(workspace: Path, here: Path) -> None:
     with pytest.raises(NotFoundError, match="NAME:path"):
-        await upload(LocalVolume(workspace), here / "none", "x", silent)
+        await upload(files_of(workspace), here / "none", "x", silent)
     with pytest.raises(NotFoundError):
-        await download(LocalVolume(workspace), "none", here / "x", silent)
+        await download(files_of(workspace), "none", here / "x", silent)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, cast
 
 from yaosb_jupyter.jupyter.parser import MagicParser, key_value
-from yaosb_jupyter.types import CreateOptions, Lifecycle, Network
+from yaosb_jupyter.types import CreateFields, Lifecycle, Network
 from yaosb_jupyter.units import parse_duration
 
 LIFECYCLES = [member.value for member in Lifecycle]
@@ -89,11 +89,12 @@ def write_parser() -> MagicParser:
     return parser
 
 
-def create_options(args: argparse.Namespace) -> CreateOptions:
-    """What ``%sandbox create`` asked for. Raises `InvalidOptionError`."""
-    given: dict[str, Any] = {name: value for name, value in vars(args).items() if name in CreateOptions.__annotations__}
-    name = given.pop("id")
-    return CreateOptions.of(name, **given)
+def create_fields(args: argparse.Namespace) -> CreateFields:
+    """What ``%sandbox create`` was told, without what was left out and the id."""
+    names = CreateFields.__annotations__
+    return cast(
+        CreateFields, {name: value for name, value in vars(args).items() if name in names and value is not None}
+    )
 
 
 def _create_flags(parser: MagicParser) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.errors import NotFoundError, PathError
-from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import WORKDIR, FileInfo
 
 _PIECE = 2**20
@@ -42,16 +42,16 @@ class Copied:
     skipped: list[str] = field(default_factory=list)
 
 
-async def upload(volume: Volume, source: Path, target: str, report: Report) -> Copied:
+async def upload(workspace: Files, source: Path, target: str, report: Report) -> Copied:
     """Copies a file or directory of this machine to ``target``, or into it where it is a directory.
 
     Raises `NotFoundError`, `PathError`.
     """
     tree = await asyncio.to_thread(_local_tree, source)
-    root = await _remote_target(volume, source.name or "files", target)
+    root = await _remote_target(workspace, source.name or "files", target)
     copied = Copied(target=root, skipped=tree.skipped)
     for relative in tree.directories:
-        await volume.mkdir(posixpath.join(root, relative) if relative else root)
+        await workspace.mkdir(posixpath.join(root, relative) if relative else root)
     for relative, path, mode in tree.files:
 
         def tell(size: int, path: Path = path) -> None:
@@ -59,21 +59,21 @@ async def upload(volume: Volume, source: Path, target: str, report: Report) -> C
             report(CopyProgress(path=str(path), done=copied.size, total=tree.size))
 
         place = posixpath.join(root, relative) if relative else root
-        await volume.write(place, _pieces(path, tell), mode=mode)
+        await workspace.write(place, _pieces(path, tell), mode=mode)
         copied.files += 1
     return copied
 
 
-async def download(volume: Volume, source: str, target: Path, report: Report) -> Copied:
+async def download(workspace: Files, source: str, target: Path, report: Report) -> Copied:
     """Copies a file or directory of the workspace to ``target``, or into it where it is a directory.
 
     A file appears under its name when it is complete. Raises `NotFoundError`, `PathError`, `OSError`.
     """
-    top = await _remote_kind(volume, source)
+    top = await _remote_kind(workspace, source)
     name = top.name if _is_workspace(source) else posixpath.basename(posixpath.normpath(source))
     root = target / _checked(name) if await asyncio.to_thread(target.is_dir) else target
     copied = Copied(target=str(root))
-    found = [("", top)] if not top.is_dir else [item async for item in _walk(volume, source)]
+    found = [("", top)] if not top.is_dir else [item async for item in _walk(workspace, source)]
     total = sum(info.size for _, info in found if stat.S_ISREG(info.mode))
     if top.is_dir:
         await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ async def download(volume: Volume, source: str, target: Path, report: Report) ->
         elif not relative or stat.S_ISREG(info.mode):
             place = posixpath.join(source, relative) if relative else source
             async with _appearing(root / relative if relative else root, info.mode) as file:
-                async for piece in volume.read(place):
+                async for piece in workspace.stream(place):
                     await asyncio.to_thread(file.write, piece)
                     copied.size += len(piece)
                     report(CopyProgress(path=place, done=copied.size, total=total))
@@ -134,34 +134,34 @@ def _local_walk(source: Path) -> Iterator[tuple[str, Path]]:
         yield path.relative_to(source).as_posix(), path
 
 
-async def _remote_target(volume: Volume, name: str, target: str) -> str:
+async def _remote_target(workspace: Files, name: str, target: str) -> str:
     if _is_workspace(target):
         return name
     if target.endswith("/"):
         return posixpath.join(target, name)
     try:
-        info = await volume.stat(target)
+        info = await workspace.stat(target)
     except NotFoundError:
         return target
     return posixpath.join(target, name) if info.is_dir else target
 
 
-async def _remote_kind(volume: Volume, source: str) -> FileInfo:
+async def _remote_kind(workspace: Files, source: str) -> FileInfo:
     if _is_workspace(source):
         return FileInfo(name="workspace", path="", size=0, mode=stat.S_IFDIR | 0o755, mtime=0, is_dir=True)
-    return await volume.stat(source)
+    return await workspace.stat(source)
 
 
 def _is_workspace(path: str) -> bool:
     return posixpath.normpath(path) in (".", WORKDIR)
 
 
-async def _walk(volume: Volume, root: str) -> AsyncIterator[tuple[str, FileInfo]]:
+async def _walk(workspace: Files, root: str) -> AsyncIterator[tuple[str, FileInfo]]:
     """Everything below ``root``, directories before what is in them; links are not followed."""
     pending = [""]
     while pending:
         relative = pending.pop()
-        for info in await volume.list(posixpath.join(root, relative) if relative else root):
+        for info in await workspace.list(posixpath.join(root, relative) if relative else root):
             path = posixpath.join(relative, _checked(info.name))
             yield path, info
             if info.is_dir and info.link_target is None:
