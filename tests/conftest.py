@@ -1,3 +1,26 @@
 """Fixtures for every test. What the machine must offer is in `tests.rig.require`."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
 pytest_plugins = ["tests.rig.require"]
+
+MAY_BLOCK: Final = (
+    ("yaosb_jupyter/settings.py", "load_settings"),  # programs read their settings before there is a loop
+    ("<frozen importlib._bootstrap>", "_find_and_load"),  # libraries are loaded where they are first used
+)
+
+
+@pytest.fixture(autouse=True)
+def no_blocking_calls() -> Iterator[BlockBuster]:
+    """A blocking call of ours on an event loop fails the test."""
+    with blockbuster_ctx("yaosb_jupyter") as found:
+        for function in found.functions.values():
+            for file, name in MAY_BLOCK:
+                function.can_block_in(file, name)
+        yield found
