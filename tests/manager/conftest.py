@@ -85,6 +85,11 @@ async def manager(open_manager: OpenManager) -> AsyncManager:
 
 
 @pytest.fixture
-async def open_on_memory(memory_rig: MemoryRig) -> AsyncIterator[OpenManager]:
+async def managers_on_memory(memory_rig: MemoryRig) -> AsyncIterator[Managers]:
     async with AsyncExitStack() as stack:
-        yield Managers(memory_rig, stack).open
+        yield Managers(memory_rig, stack)
+
+
+@pytest.fixture
+def open_on_memory(managers_on_memory: Managers) -> OpenManager:
+    return managers_on_memory.open

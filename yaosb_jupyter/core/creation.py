@@ -33,8 +33,9 @@ class Creator:
 
     async def create(self, options: CreateOptions, caller: Caller, progress: Progress | None) -> Entry:
         """Admits, records, builds; on failure or cancellation nothing is left and the slot is free again."""
-        options = self._identify(options, caller)
-        await asyncio.to_thread(check_workspace, options.workspace, self._state.store.data_dir)
+        return await self._create(await self._prepared(options, caller), progress)
+
+    async def _create(self, options: CreateOptions, progress: Progress | None) -> Entry:
         entry, pool = self._admit(options)
         entry.build = self._state.tasks.start(self._build(entry, progress), f"creating {entry.record.id}")
         try:
@@ -54,14 +55,14 @@ class Creator:
         self, options: CreateOptions, caller: Caller, progress: Progress | None
     ) -> tuple[Entry, tuple[str, ...]]:
         """The existing sandbox, running, with what it has otherwise than asked; else a new one."""
-        options = self._identify(options, caller)
+        options = await self._prepared(options, caller)
         while True:
             entry = self._existing(options)
             if entry is None:
-                return await self.create(options, caller, progress), ()
-            async with entry.lock:  # until its creation is through, should it be under way
-                if entry not in self._state.table or entry.record.doomed:
-                    continue
+                return await self._create(options, progress), ()
+            await entry.built()
+            if entry not in self._state.table or entry.record.doomed:
+                continue
             if options.start:
                 await self._operations.start(entry)
             return entry, differences(options, entry.record.options)
@@ -71,6 +72,11 @@ class Creator:
         if entry is None and options.chat:
             entry = self._state.table.of_chat(options.owner, options.chat)
         return None if entry is not None and entry.record.doomed else entry
+
+    async def _prepared(self, options: CreateOptions, caller: Caller) -> CreateOptions:
+        options = self._identify(options, caller)
+        await asyncio.to_thread(check_workspace, options.workspace, self._state.store.data_dir)
+        return options
 
     def _identify(self, options: CreateOptions, caller: Caller) -> CreateOptions:
         owner = options.owner or caller.owner

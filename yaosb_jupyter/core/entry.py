@@ -58,6 +58,11 @@ class Entry:
             )
         )
 
+    async def built(self) -> None:
+        """Returns when its creation is over, should it be under way. However that ended."""
+        if self.build is not None:
+            await asyncio.wait({self.build})
+
     def postpone_retry(self) -> None:
         """Notes that the engine refused: the reaper's next try comes later each time."""
         self._retry_at = self._clock.monotonic() + min(_FIRST_RETRY * 2**self._retries, _LAST_RETRY)

@@ -38,6 +38,7 @@ class Operations:
         await self._state.tasks.finish(self._stop(entry, timeout), f"stopping {entry.record.id}")
 
     async def _start(self, entry: Entry) -> None:
+        await entry.built()
         async with entry.lock:
             self._check(entry, Call.START)
             entry.activity.touch()
@@ -65,6 +66,7 @@ class Operations:
             return {**await self.run(entry, runtime_id), "runtime_id": runtime_id}
 
     async def _stop(self, entry: Entry, timeout: float | None) -> None:
+        await entry.built()
         async with entry.lock:
             self._check(entry, Call.STOP)
             if verdict(Call.STOP, entry.record.status) is not Verdict.NOTHING:
