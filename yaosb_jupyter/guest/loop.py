@@ -1,0 +1,106 @@
+"""The guest's event loop: file descriptors, timers and signals, on one thread."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import selectors
+import signal
+import sys
+import time
+from typing import Callable, Dict, List, Optional, Tuple
+
+READ = selectors.EVENT_READ
+WRITE = selectors.EVENT_WRITE
+
+Callback = Callable[[], None]
+
+
+class Timer:
+    """A callback that is due at ``when`` (monotonic seconds), unless cancelled."""
+
+    __slots__ = ("callback", "when")
+
+    def __init__(self, when: float, callback: Callback) -> None:
+        self.when = when
+        self.callback: Optional[Callback] = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class Loop:
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._timers: List[Tuple[float, int, Timer]] = []
+        self._sequence = 0
+        self._signals: Dict[int, Callback] = {}
+        self._exit_code: Optional[int] = None
+        self._wakeup, wakeup_end = os.pipe()
+        os.set_blocking(self._wakeup, False)
+        os.set_blocking(wakeup_end, False)
+        signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+        self.watch(self._wakeup, READ, self._signalled)
+
+    def watch(self, fd: int, events: int, callback: Callback) -> None:
+        """Calls ``callback`` whenever ``fd`` is ready; replaces what was asked for before."""
+        try:
+            self._selector.modify(fd, events, callback)
+        except KeyError:
+            self._selector.register(fd, events, callback)
+
+    def unwatch(self, fd: int) -> None:
+        try:
+            self._selector.unregister(fd)
+        except KeyError:
+            pass  # not watched
+
+    def later(self, delay: float, callback: Callback) -> Timer:
+        timer = Timer(time.monotonic() + delay, callback)
+        self._sequence += 1
+        heapq.heappush(self._timers, (timer.when, self._sequence, timer))
+        return timer
+
+    def on_signal(self, signum: int, callback: Callback) -> None:
+        self._signals[signum] = callback
+        signal.signal(signum, lambda *_: None)  # the wakeup descriptor tells
+
+    def stop(self, code: int) -> None:
+        self._exit_code = code
+
+    def run(self) -> int:
+        """Until `stop`; returns its code."""
+        while self._exit_code is None:
+            for key, _ in self._selector.select(self._patience()):
+                # A callback before this one may have closed the descriptor.
+                if self._selector.get_map().get(key.fd) is key:
+                    self._call(key.data)
+            self._run_timers()
+        return self._exit_code
+
+    def _patience(self) -> Optional[float]:
+        while self._timers and self._timers[0][2].callback is None:
+            heapq.heappop(self._timers)
+        if not self._timers:
+            return None
+        return max(0.0, self._timers[0][0] - time.monotonic())
+
+    def _run_timers(self) -> None:
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            timer = heapq.heappop(self._timers)[2]
+            if timer.callback is not None:
+                self._call(timer.callback)
+
+    def _signalled(self) -> None:
+        for signum in set(os.read(self._wakeup, 4096)):
+            callback = self._signals.get(signum)
+            if callback is not None:
+                self._call(callback)
+
+    def _call(self, callback: Callback) -> None:
+        """A fault in the service of one stream must not end the others."""
+        try:
+            callback()
+        except Exception:
+            sys.excepthook(*sys.exc_info())

@@ -1,0 +1,65 @@
+"""The guest: started with one line of JSON on stdin, it serves its link until TERM or the end of its main process.
+
+The line: ``socket`` path to dial, ``key`` for the HELLO, ``workdir``, ``cmd`` and ``env`` of the main process if there
+is to be one, ``confinement`` and ``limits`` (see `confinement`) for the commands. The environment of the commands is
+the guest's own with what each asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any, Dict
+
+from . import frames, libc
+from .confinement import confine, limit
+from .link import Link
+from .loop import Loop
+from .service import FEATURES, Service, warn
+from .spawn import Spawner, StartError
+
+
+def main() -> int:
+    config = _read_config()
+    limit(config.get("limits") or {})
+    confinement = config.get("confinement") or {}
+    apart = bool(confinement.get("apart"))
+    if confinement and not apart:
+        confine(confinement)
+    spawner = Spawner((lambda: confine(confinement)) if apart else None)
+    libc.prctl(libc.PR_SET_DUMPABLE, 0)
+    libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
+    loop = Loop()
+    service = Service(loop, spawner, config["workdir"])
+    hello = {"major": frames.MAJOR, "minor": frames.MINOR, "features": FEATURES, "key": config["key"]}
+    link = Link(loop, config["socket"], hello, service.serve)
+
+    def end(code: int) -> None:
+        def leave() -> None:
+            link.goodbye("ended")
+            loop.stop(code)
+
+        service.end(leave)
+
+    loop.on_signal(signal.SIGTERM, lambda: end(0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if config.get("cmd"):
+        try:
+            service.run_main(config["cmd"], config.get("env") or {}, end)
+        except StartError as error:
+            warn(str(error))
+            return error.exit_code
+    link.dial()
+    return loop.run()
+
+
+def _read_config() -> Dict[str, Any]:
+    """Byte by byte up to the newline would be slow, and nothing follows it: the descriptor is replaced."""
+    with os.fdopen(os.dup(0), "rb") as stdin:
+        config = json.loads(stdin.readline())
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    return dict(config)
