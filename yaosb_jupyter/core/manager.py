@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, Unpack
@@ -185,7 +186,9 @@ class Opening:
             await self._manager.close()
 
     async def _open(self) -> AsyncManager:
-        settings = self._settings or load_settings(**self._overrides)
+        settings = self._settings
+        if settings is None:
+            settings = await asyncio.to_thread(load_settings, **self._overrides)
         controller = await Controller.open(settings, opener=self._opener or _open_host, clock=self._clock)
         return AsyncManager(controller.for_caller(Caller(owner=settings.owner, admin=True)), on_close=controller.close)
 

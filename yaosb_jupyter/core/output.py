@@ -47,6 +47,7 @@ class Tail:
         if encoding is None:
             return data
         if self.dropped and codecs.lookup(encoding).name == "utf-8":
-            start = next((index for index in range(min(4, len(data))) if data[index] & 0xC0 != 0x80), 0)
+            torn = min(3, len(data))  # a character has at most three bytes after its first
+            start = next((index for index in range(torn) if data[index] & 0xC0 != 0x80), torn)
             data = data[start:]
         return data.decode(encoding, errors)

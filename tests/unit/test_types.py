@@ -1,0 +1,72 @@
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+
+from yaosb_jupyter.errors import CommandNotFoundError, InvalidOptionError, SandboxError
+from yaosb_jupyter.types import RESERVED_LABELS, CreateOptions, ExecOptions, Lifecycle, PortMapping, check_id
+
+
+@pytest.mark.parametrize("value", ["oneshot", "one-shot", "ONE_SHOT", "longrunning"])
+def test_lifecycles_as_people_write_them(value: str) -> None:
+    assert Lifecycle.of(value, "lifecycle") in (Lifecycle.ONE_SHOT, Lifecycle.LONG_RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"lifecycle": "forever"}, "lifecycle='forever'.*one-shot, session"),
+        ({"memory": "1k"}, "memory=1024.*4m"),
+        ({"cpus": 0}, "cpus="),
+        ({"pids": 0}, "pids="),
+        ({"workdir": "relative"}, "workdir="),
+        ({"idle_timeout": "-1s"}, "idle_timeout="),
+        ({"ports": ["x"]}, "ports: 'x'"),
+        ({"ports": [70000]}, "ports: .*70000"),
+        ({"network": "host"}, "network='host'.*none, bridge"),
+        ({"labels": {"managed-by": "me"}}, "'managed-by' is reserved"),
+        ({"labels": {"": "x"}}, "labels"),
+        ({"env": {"A B": "x"}}, "env: 'A B'"),
+        ({"env": {"A": "x\0"}}, "env"),
+        ({"colour": "red"}, "unknown option 'colour'.*accepted.*image"),
+    ],
+)
+def test_bad_options_are_named(fields: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidOptionError, match=named):
+        CreateOptions.of("lab", **fields)
+
+
+def test_options_as_people_write_them() -> None:
+    options = CreateOptions.of("lab", memory="2g", ports=[8080, "9000:80"], cmd="echo hi", lifecycle="oneshot")
+    assert options.memory == 2**31
+    assert options.ports == (PortMapping(container_port=8080), PortMapping(container_port=80, host_port=9000))
+    assert options.cmd == ("sh", "-c", "echo hi")
+    assert CreateOptions.of(cmd="image").cmd == ("image",)
+    assert msgspec.convert(msgspec.to_builtins(options), CreateOptions) == options
+
+
+@pytest.mark.parametrize("id", ["../x", "", "-a", ".a", "a..b", "a/b", "a b", "a" * 129, "é"])
+def test_bad_ids(id: str) -> None:
+    with pytest.raises(InvalidOptionError, match="id="):
+        check_id(id)
+
+
+def test_every_reserved_label_is_refused() -> None:
+    for key in RESERVED_LABELS:
+        with pytest.raises(InvalidOptionError, match=key):
+            CreateOptions(labels={key: "x"})
+
+
+@pytest.mark.parametrize("argv", [(), ("",), ("a", "b\0c")])
+def test_bad_commands(argv: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidOptionError, match="command"):
+        ExecOptions(argv=argv)
+
+
+def test_errors_survive_pickling_and_say_where_and_what_next() -> None:
+    error = CommandNotFoundError("no such command", exit_code=126, sandbox="lab", hint="install it")
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, SandboxError)
+    assert (str(again), again.exit_code) == (str(error), 126)  # type: ignore[attr-defined]
+    assert str(error) == "sandbox 'lab': no such command (install it)"
