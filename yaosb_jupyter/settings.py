@@ -49,6 +49,7 @@ class Settings:
     tai_namespace: str = "default"
     grpc_listen: str = ""
     grpc_allow: tuple[str, ...] = ()
+    daemon_idle_exit: float = 10 * 60.0
 
     def all_pools(self) -> tuple[PoolSpec, ...]:
         """The configured pools, or the one that ``tai_*`` describe. The first is the default."""
@@ -238,6 +239,7 @@ _CONVERTERS: Mapping[str, _Converter] = {
     "tai_namespace": _text,
     "grpc_listen": _text,
     "grpc_allow": _names,
+    "daemon_idle_exit": parse_duration,
 }
 
 _POOL_CONVERTERS: Mapping[str, _Converter] = {
@@ -269,4 +271,5 @@ _VARIABLES: Mapping[str, str] = {
     "YAO_SANDBOX_IDLE_TIMEOUT": "idle_timeout",
     "YAO_SANDBOX_MEMORY": "memory",
     "YAO_SANDBOX_CPU": "cpus",
+    "YAO_DAEMON_IDLE_EXIT": "daemon_idle_exit",
 }

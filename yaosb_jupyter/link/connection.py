@@ -78,11 +78,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def closed(self) -> bool:
-        return self._ended.done()
+        """No more streams can be opened."""
+        return self._ended.done() or self._transport is None or self._transport.is_closing()
 
     def open(self, op: str, arguments: Mapping[str, Any] | None = None) -> Stream:
         """Opens a stream. Raises `ConnectionError` on a connection that has ended."""
-        if self.closed or self._transport is None or self._transport.is_closing():
+        if self.closed:
             raise self._reason or ConnectionResetError("the connection has ended")
         request = {**(arguments or {}), "op": op}
         stream_id = next(self._ids)

@@ -58,12 +58,18 @@ class Stream:
         self._closed: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._ended_here = False
         self._eof_arrived = False
+        self._eof_sent = False
         self._sending = asyncio.Lock()
 
     @property
     def closed(self) -> bool:
         """Neither side will send more."""
         return self._closed.done() or self._ended_here
+
+    @property
+    def unread(self) -> int:
+        """Bytes that have arrived and were not received yet."""
+        return self._held
 
     async def receive(self) -> tuple[int, bytes] | None:
         """The next (kind, payload) of kinds DATA, DATA_ERR, EOF and MESSAGE; None after the other side's CLOSE.
@@ -98,10 +104,10 @@ class Stream:
         return self._closed.result()
 
     async def send(self, data: frames.Buffer, kind: int = frames.DATA) -> None:
-        """Sends bytes, waiting for credit; dropped when the other side has closed the stream."""
+        """Sends bytes, waiting for credit; dropped when the stream or this direction of it has ended."""
         view = memoryview(data)
         async with self._sending:
-            while view and not self.closed:
+            while view and not self.closed and not self._eof_sent:
                 await self._may_send(1)
                 count = min(len(view), self._credit, frames.MAX_PAYLOAD)
                 self._write(frames.encode(kind, self.id, view[:count]))
@@ -134,8 +140,10 @@ class Stream:
             self._outlet.write(frame)
 
     async def send_eof(self) -> None:
+        """Tells that no more data follows. Idempotent."""
         async with self._sending:
-            if not self.closed:
+            if not self.closed and not self._eof_sent:
+                self._eof_sent = True
                 self._outlet.write(frames.encode(frames.EOF, self.id))
 
     def cancel(self) -> None:

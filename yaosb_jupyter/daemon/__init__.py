@@ -1,0 +1,1 @@
+"""The process the manager lives in, and how clients reach it."""

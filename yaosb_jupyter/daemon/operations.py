@@ -1,0 +1,177 @@
+"""The table of requests: each is one call of the client's `Service`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from yaosb_jupyter.core.service import Service
+from yaosb_jupyter.daemon import requests as ask
+from yaosb_jupyter.daemon.control import Control
+from yaosb_jupyter.daemon.streaming import received, run_command, send_items, send_logs, with_progress
+from yaosb_jupyter.errors import ProtocolError, SandboxError
+from yaosb_jupyter.link.stream import Stream
+from yaosb_jupyter.tai.runtimes.base import ExecStream
+from yaosb_jupyter.wire.codec import to_json
+from yaosb_jupyter.wire.errors import error_to_json
+
+R = TypeVar("R", bound=ask.Request)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """One client's connection: what it may do, and the commands it runs, by the ids of their streams."""
+
+    service: Service
+    control: Control
+    commands: dict[int, ExecStream] = field(default_factory=dict)
+
+
+Serve = Callable[[Session, Stream, R], Awaitable[Any]]
+
+
+async def serve(session: Session, stream: Stream) -> None:
+    """Serves one request; what it raises goes to the client."""
+    with session.control.serving():
+        try:
+            kind, handler = _find(stream.request.get("op"))
+            value = await handler(session, stream, ask.parse(kind, dict(stream.request)))
+        except SandboxError as error:
+            stream.fail(error_to_json(error))
+        else:
+            stream.close({"value": to_json(value)})
+
+
+def _find(op: Any) -> tuple[type[ask.Request], Serve[Any]]:
+    try:
+        return _TABLE[op]
+    except (KeyError, TypeError):
+        raise ProtocolError(f"the daemon does not know {op!r}", hint="it may be an older one: yaosb stop") from None
+
+
+_TABLE: dict[str, tuple[type[ask.Request], Serve[Any]]] = {}
+
+
+def _serves(kind: type[R]) -> Callable[[Serve[R]], Serve[R]]:
+    def enter(handler: Serve[R]) -> Serve[R]:
+        _TABLE[kind.op] = (kind, handler)
+        return handler
+
+    return enter
+
+
+@_serves(ask.Create)
+async def _create(session: Session, stream: Stream, asked: ask.Create) -> Any:
+    return await with_progress(stream, lambda progress: session.service.create(asked.options, progress))
+
+
+@_serves(ask.GetOrCreate)
+async def _get_or_create(session: Session, stream: Stream, asked: ask.GetOrCreate) -> Any:
+    return await with_progress(stream, lambda progress: session.service.get_or_create(asked.options, progress))
+
+
+@_serves(ask.PullImage)
+async def _pull_image(session: Session, stream: Stream, asked: ask.PullImage) -> None:
+    await with_progress(stream, lambda progress: session.service.pull_image(asked.image, asked.pool, progress))
+
+
+@_serves(ask.List)
+async def _list(session: Session, stream: Stream, asked: ask.List) -> None:
+    await send_items(stream, await session.service.list(asked.filter))
+
+
+@_serves(ask.Pools)
+async def _pools(session: Session, stream: Stream, _asked: ask.Pools) -> None:
+    await send_items(stream, await session.service.pools())
+
+
+@_serves(ask.Exec)
+async def _exec(session: Session, stream: Stream, asked: ask.Exec) -> Any:
+    command = await session.service.exec_stream(asked.ref, asked.options)
+    session.commands[stream.id] = command
+    try:
+        return await run_command(stream, command, stdin=asked.options.stdin)
+    finally:
+        del session.commands[stream.id]
+
+
+@_serves(ask.ExecSignal)
+async def _exec_signal(session: Session, _stream: Stream, asked: ask.ExecSignal) -> None:
+    if (command := session.commands.get(asked.stream)) is not None:
+        await command.signal(asked.signal)
+
+
+@_serves(ask.ExecCancel)
+async def _exec_cancel(session: Session, _stream: Stream, asked: ask.ExecCancel) -> None:
+    if (command := session.commands.get(asked.stream)) is not None:
+        await command.cancel(asked.grace)
+
+
+@_serves(ask.Logs)
+async def _logs(session: Session, stream: Stream, asked: ask.Logs) -> None:
+    chunks = session.service.logs(asked.ref, follow=asked.follow, tail=asked.tail, since=asked.since)
+    async with aclosing(cast(Any, chunks)):
+        await send_logs(stream, chunks)
+
+
+@_serves(ask.FilesRead)
+async def _files_read(session: Session, stream: Stream, asked: ask.FilesRead) -> None:
+    content = session.service.volume(asked.ref).read(asked.path, offset=asked.offset, size=asked.size)
+    async with aclosing(cast(Any, content)):
+        async for data in content:
+            await stream.send(data)
+
+
+@_serves(ask.FilesWrite)
+async def _files_write(session: Session, stream: Stream, asked: ask.FilesWrite) -> Any:
+    async with aclosing(cast(Any, received(stream))) as content:
+        return await session.service.volume(asked.ref).write(asked.path, content, mode=asked.mode)
+
+
+@_serves(ask.FilesList)
+async def _files_list(session: Session, stream: Stream, asked: ask.FilesList) -> None:
+    await send_items(stream, await session.service.volume(asked.ref).list(asked.path))
+
+
+@_serves(ask.DaemonStatus)
+async def _daemon_status(session: Session, _stream: Stream, _asked: ask.DaemonStatus) -> Any:
+    return session.control.status()
+
+
+@_serves(ask.DaemonStop)
+async def _daemon_stop(session: Session, _stream: Stream, asked: ask.DaemonStop) -> bool:
+    return session.control.stop(when_idle=asked.when_idle)
+
+
+def _plain(kind: type[R], call: Callable[[Service, R], Awaitable[Any]]) -> None:
+    """A request without anything flowing."""
+
+    async def handler(session: Session, _stream: Stream, asked: R) -> Any:
+        return await call(session.service, asked)
+
+    _TABLE[kind.op] = (kind, handler)
+
+
+_plain(ask.Get, lambda service, asked: service.get(asked.ref))
+_plain(ask.Start, lambda service, asked: service.start(asked.ref))
+_plain(ask.Stop, lambda service, asked: service.stop(asked.ref, asked.timeout))
+_plain(ask.Remove, lambda service, asked: service.remove(asked.ref))
+_plain(ask.KillProcess, lambda service, asked: service.kill_process(asked.ref, asked.pattern))
+_plain(
+    ask.Heartbeat,
+    lambda service, asked: service.heartbeat(asked.ref, active=asked.active, process_count=asked.process_count),
+)
+_plain(ask.Stats, lambda service, asked: service.stats(asked.ref))
+_plain(ask.Cleanup, lambda service, _asked: service.cleanup())
+_plain(ask.AddPool, lambda service, asked: service.add_pool(asked.spec))
+_plain(ask.RemovePool, lambda service, asked: service.remove_pool(asked.name, force=asked.force))
+_plain(ask.ImageExists, lambda service, asked: service.image_exists(asked.image, asked.pool))
+_plain(ask.FilesStat, lambda service, asked: service.volume(asked.ref).stat(asked.path))
+_plain(ask.FilesMkdir, lambda service, asked: service.volume(asked.ref).mkdir(asked.path))
+_plain(ask.FilesRemove, lambda service, asked: service.volume(asked.ref).remove(asked.path, recursive=asked.recursive))
+_plain(ask.FilesRename, lambda service, asked: service.volume(asked.ref).rename(asked.source, asked.target))
+
+TABLE: Mapping[str, tuple[type[ask.Request], Serve[Any]]] = _TABLE
+"""By the name of the request."""

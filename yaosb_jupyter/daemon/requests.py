@@ -1,0 +1,231 @@
+"""What a client can ask of the daemon: one record a request, with the same fields at both ends.
+
+A request is the OPEN of a stream: its name as ``op``, its fields beside it. What flows before the CLOSE is told at
+each; where nothing is told, nothing does. The CLOSE holds ``{"value": ...}``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from yaosb_jupyter.types import CreateOptions, ExecOptions, ListFilter, PoolSpec
+from yaosb_jupyter.wire.codec import from_json, to_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """``repeatable``: asking twice is like asking once, so it is asked again when the daemon was lost meanwhile."""
+
+    op: ClassVar[str]
+    repeatable: ClassVar[bool]
+
+    def __init_subclass__(cls, *, op: str, repeatable: bool = False, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls.op = op
+        cls.repeatable = repeatable
+
+    def arguments(self) -> dict[str, Any]:
+        fields: dict[str, Any] = to_json(self)
+        return fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class Create(Request, op="create"):
+    """Messages ``{"progress": PullProgress}``."""
+
+    options: CreateOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetOrCreate(Request, op="get-or-create", repeatable=True):
+    """Messages ``{"progress": PullProgress}``."""
+
+    options: CreateOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Get(Request, op="get", repeatable=True):
+    ref: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class List(Request, op="list", repeatable=True):
+    """Messages ``{"items": [SandboxInfo, ...]}``."""
+
+    filter: ListFilter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start(Request, op="start", repeatable=True):
+    ref: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop(Request, op="stop", repeatable=True):
+    ref: str
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remove(Request, op="remove"):
+    ref: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exec(Request, op="exec"):
+    """``{"started": true}``, then output as data, both ways; the value is an `ExitStatus`."""
+
+    ref: str
+    options: ExecOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecSignal(Request, op="exec.signal"):
+    """Not a message of the command's own stream, where it would wait behind stdin that nobody reads."""
+
+    stream: int
+    signal: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecCancel(Request, op="exec.cancel"):
+    stream: int
+    grace: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class KillProcess(Request, op="kill-process"):
+    ref: str
+    pattern: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heartbeat(Request, op="heartbeat", repeatable=True):
+    ref: str
+    active: bool
+    process_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stats(Request, op="stats", repeatable=True):
+    ref: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logs(Request, op="logs"):
+    """Output as data."""
+
+    ref: str
+    follow: bool = False
+    tail: int | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleanup(Request, op="cleanup", repeatable=True):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pools(Request, op="pools", repeatable=True):
+    """Messages ``{"items": [PoolInfo, ...]}``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddPool(Request, op="add-pool"):
+    spec: PoolSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovePool(Request, op="remove-pool"):
+    name: str
+    force: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageExists(Request, op="image-exists", repeatable=True):
+    image: str
+    pool: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullImage(Request, op="pull-image", repeatable=True):
+    """Messages ``{"progress": PullProgress}``."""
+
+    image: str
+    pool: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesRead(Request, op="files.read"):
+    """The content as data."""
+
+    ref: str
+    path: str
+    offset: int = 0
+    size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesWrite(Request, op="files.write"):
+    """The client sends the content as data, then EOF."""
+
+    ref: str
+    path: str
+    mode: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesStat(Request, op="files.stat", repeatable=True):
+    ref: str
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesList(Request, op="files.list", repeatable=True):
+    """Messages ``{"items": [FileInfo, ...]}``."""
+
+    ref: str
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesMkdir(Request, op="files.mkdir", repeatable=True):
+    ref: str
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesRemove(Request, op="files.remove"):
+    ref: str
+    path: str
+    recursive: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesRename(Request, op="files.rename"):
+    ref: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonStatus(Request, op="daemon.status", repeatable=True):
+    """The value is a `yaosb_jupyter.daemon.control.Status`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonStop(Request, op="daemon.stop"):
+    """Stops the daemon; sandboxes go on. With ``when_idle`` not before the last stream of others has ended.
+
+    The value tells whether it stops now.
+    """
+
+    when_idle: bool = False
+
+
+def parse(kind: type[Request], message: dict[str, Any]) -> Request:
+    """Raises `ProtocolError`, `InvalidOptionError`."""
+    return from_json(kind, {name: value for name, value in message.items() if name != "op"})

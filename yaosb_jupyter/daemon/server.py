@@ -1,0 +1,88 @@
+"""The daemon's listening end: lets clients in and serves them."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import os
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from yaosb_jupyter.core.service import Service
+from yaosb_jupyter.daemon.control import Control
+from yaosb_jupyter.daemon.operations import Session, serve
+from yaosb_jupyter.errors import AuthError
+from yaosb_jupyter.link.connection import Connection
+from yaosb_jupyter.version import VERSION
+
+log = logging.getLogger(__name__)
+
+_CLOSE_PATIENCE = 10.0
+_PEER = struct.Struct("3i")
+
+
+class Server:
+    """Serves clients on a Unix socket until `close`. ``service`` makes each client's."""
+
+    def __init__(self, path: Path, secret: str, service: Callable[[], Service], control: Control) -> None:
+        self._path = path
+        self._secret = secret
+        self._service = service
+        self._control = control
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        """Replaces a socket that a daemon left behind: whoever opens one holds the data directory's lock."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(self._accept, str(self._path), backlog=128)
+        self._path.chmod(0o600)
+
+    async def close(self, reason: str) -> None:
+        """Takes no more clients and ends the connections, and with them their commands."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._path.unlink(missing_ok=True)
+        endings = [asyncio.create_task(each.close(reason)) for each in self._control.connections]
+        if endings:
+            _, late = await asyncio.wait(endings, timeout=_CLOSE_PATIENCE)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _accept(self) -> Connection:
+        session = Session(service=self._service(), control=self._control)
+
+        def admit(hello: Mapping[str, Any]) -> None:
+            self._admit(connection, hello)
+            self._control.connections.add(connection)
+            log.debug("client %s is connected", hello.get("pid"))
+
+        connection = Connection(
+            dialled=False,
+            hello={"version": VERSION, "pid": os.getpid()},
+            check=admit,
+            handler=lambda stream: serve(session, stream),
+            on_close=self._control.connections.discard,
+        )
+        return connection
+
+    def _admit(self, connection: Connection, hello: Mapping[str, Any]) -> None:
+        uid = peer_uid(connection.extra_info("socket"))
+        if uid not in (None, 0, os.geteuid()):
+            raise AuthError(f"user {uid} may not use this daemon", hint="each user has a daemon of their own")
+        given = hello.get("secret")
+        if not isinstance(given, str) or not hmac.compare_digest(given.encode(), self._secret.encode()):
+            raise AuthError("the secret is wrong", hint="clients take it from the data directory")
+
+
+def peer_uid(sock: socket.socket) -> int | None:
+    """Who is at the other end of a Unix socket; None where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    _, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return int(uid)

@@ -1,0 +1,165 @@
+"""Finding the daemon of a data directory, and starting it where none runs: once, however many ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from yaosb_jupyter.daemon.log import last_lines
+from yaosb_jupyter.daemon.place import Place, prepare, read_facts, read_secret
+from yaosb_jupyter.daemon.requests import DaemonStop
+from yaosb_jupyter.errors import NotAvailableError, ProtocolError
+from yaosb_jupyter.link.connection import Connection, RemoteError, dial_unix
+from yaosb_jupyter.version import VERSION, is_newer
+from yaosb_jupyter.wire.errors import error_from_json
+
+_PATIENCE = 90.0
+"""Seconds for a daemon to open its pools and restore its sandboxes, after another one has let go."""
+
+_NOT_INHERITED = ("JPY_", "PYDEVD_")
+"""What a kernel's environment says of the kernel and not of the user."""
+
+
+async def reach(place: Place) -> Connection:
+    """A connection to the daemon, which is started where none runs, and replaced where it is older than this client.
+
+    Raises `NotAvailableError`, or what kept the daemon from starting; `AuthError`, `ProtocolError`.
+    """
+    await asyncio.to_thread(prepare, place)
+    connection = await find(place)
+    if connection is not None and is_newer(VERSION, str((await connection.ready()).get("version", VERSION))):
+        connection = await _hand_over(connection)
+    return connection or await _start(place)
+
+
+async def find(place: Place) -> Connection | None:
+    """A connection to the daemon that runs, or None. Raises `AuthError`, `ProtocolError`."""
+    facts = await asyncio.to_thread(read_facts, place)
+    if facts is None:
+        return None
+    hello = {"version": VERSION, "pid": os.getpid()}
+    try:
+        hello["secret"] = await asyncio.to_thread(read_secret, place)
+        return await dial_unix(Path(facts.socket), hello)
+    except OSError:
+        return None  # it has ended, or does so now
+    except ProtocolError as error:
+        error.hint = f"the daemon (process {facts.pid}) is of another version: stop it with `yaosb stop`"
+        raise
+
+
+async def _hand_over(connection: Connection) -> Connection | None:
+    """Asks an older daemon to end: at once where nobody else is being served, else it stays in use till then."""
+    try:
+        answer = await connection.call(DaemonStop.op, DaemonStop(when_idle=True).arguments())
+        if not answer.get("value"):
+            return connection
+    except (RemoteError, ConnectionError):
+        pass  # it ends already
+    await connection.close("handed over")
+    return None
+
+
+async def _start(place: Place) -> Connection:
+    async with _start_lock(place):
+        connection = await find(place)
+        if connection is None:
+            await _spawn(place)
+            connection = await find(place)
+    if connection is None:
+        raise NotAvailableError("the daemon ended as soon as it was started", hint=_log_hint(place))
+    return connection
+
+
+@asynccontextmanager
+async def _start_lock(place: Place) -> AsyncIterator[None]:
+    """Held by the one who starts the daemon. It ends with its holder: no lock is ever stale."""
+    deadline = time.monotonic() + _PATIENCE + 10.0
+    descriptor = await asyncio.to_thread(os.open, place.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise NotAvailableError(
+                        "somebody else is starting the daemon, for too long", hint="try again"
+                    ) from None
+            await asyncio.sleep(0.02)  # waiting in a thread could not be cancelled
+        yield
+    finally:
+        os.close(descriptor)
+
+
+async def _spawn(place: Place) -> None:
+    """Returns when the daemon serves; raises what it failed with."""
+    read_end, write_end = os.pipe()
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
+    )
+    try:
+        try:
+            await asyncio.to_thread(_launch, place, write_end)
+        finally:
+            os.close(write_end)
+        async with asyncio.timeout(_PATIENCE):
+            word = await reader.read()
+    except TimeoutError:
+        raise NotAvailableError(
+            f"the daemon does not get ready within {_PATIENCE:g} s", hint=_log_hint(place)
+        ) from None
+    finally:
+        transport.close()
+    _judge(place, word)
+
+
+def _launch(place: Place, ready: int) -> None:
+    argv = [sys.executable, "-m", "yaosb_jupyter.daemon", "--data-dir", str(place.data_dir)]
+    argv += ["--runtime-dir", str(place.runtime_dir), "--ready-fd", str(ready)]
+    with place.log.open("ab") as output:
+        subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(ready,),
+            cwd="/",
+            env=_environment(os.environ),
+            start_new_session=True,
+            check=False,  # the word it sends, or does not send, tells more
+            timeout=_PATIENCE,
+        )
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    env = {name: value for name, value in given.items() if not name.startswith(_NOT_INHERITED)}
+    if env.get("YAO_CONFIG"):
+        env["YAO_CONFIG"] = str(Path(env["YAO_CONFIG"]).expanduser().absolute())
+    return env
+
+
+def _judge(place: Place, word: bytes) -> None:
+    try:
+        message: dict[str, Any] = json.loads(word)
+    except ValueError:
+        raise NotAvailableError("the daemon died while it was starting", hint=_log_hint(place)) from None
+    if "error" in message:
+        error = error_from_json(message["error"])
+        error.add_note(f"the daemon could not be started; {_log_hint(place)}")
+        raise error
+
+
+def _log_hint(place: Place) -> str:
+    return f"its log, {place.log}, ends:\n{last_lines(place.log)}"

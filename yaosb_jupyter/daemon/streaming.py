@@ -1,0 +1,105 @@
+"""The daemon's end of the requests during which something flows: commands, files, logs, lists, progress."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from yaosb_jupyter.core.service import Progress
+from yaosb_jupyter.errors import SandboxError
+from yaosb_jupyter.guest import frames
+from yaosb_jupyter.link.stream import Stream
+from yaosb_jupyter.tai.runtimes.base import ExecStream
+from yaosb_jupyter.types import ExecChannel, ExitStatus, LogChunk, PullProgress
+from yaosb_jupyter.wire.codec import to_json
+
+T = TypeVar("T")
+
+KINDS = {ExecChannel.STDOUT: frames.DATA, ExecChannel.STDERR: frames.DATA_ERR}
+_BATCH = 100
+"""Items a message: the largest, a sandbox with many labels, still fit."""
+
+
+async def send_items(stream: Stream, items: Sequence[Any]) -> None:
+    """A list may be longer than one frame holds."""
+    size = _BATCH
+    start = 0
+    while start < len(items):
+        batch = {"items": to_json(list(items[start : start + size]))}
+        try:
+            await stream.send_message(batch)
+        except frames.FrameError:
+            if size == 1:
+                raise
+            size = max(1, size // 10)
+            continue
+        start += size
+
+
+async def run_command(stream: Stream, command: ExecStream, *, stdin: bool) -> ExitStatus:
+    """Carries a command's output, and its input, until it ends; however this ends, the command has ended then."""
+    feeder = asyncio.create_task(_feed(stream, command)) if stdin else None
+    try:
+        await stream.send_message({"started": True})
+        while (chunk := await command.receive()) is not None:
+            await stream.send(chunk[1], KINDS[chunk[0]])
+        return await command.wait()
+    finally:
+        if feeder is not None:
+            feeder.cancel()
+        await command.aclose()
+
+
+async def _feed(stream: Stream, command: ExecStream) -> None:
+    # What goes wrong with the sandbox or the client meets the reader of the output as well, who tells it.
+    with contextlib.suppress(SandboxError, ConnectionError):
+        async for data in received(stream):
+            await command.send(data)
+        await command.close_stdin()
+
+
+async def received(stream: Stream) -> AsyncIterator[bytes]:
+    """The data that the client sends, until its EOF. Raises `ConnectionError` where that never comes."""
+    while (item := await stream.receive()) is not None:
+        kind, payload = item
+        if kind == frames.EOF:
+            return
+        if kind == frames.DATA:
+            yield payload
+    raise ConnectionResetError("the stream ended before its data")
+
+
+async def send_logs(stream: Stream, chunks: AsyncIterator[LogChunk]) -> None:
+    async for chunk in chunks:
+        await stream.send(chunk.data, KINDS[chunk.channel])
+
+
+async def with_progress(stream: Stream, work: Callable[[Progress], Awaitable[T]]) -> T:
+    """Does ``work`` and tells its progress; of a layer that goes on faster than the client reads, the latest."""
+    latest: dict[str, PullProgress] = {}
+    news = asyncio.Event()
+
+    def note(step: PullProgress) -> None:
+        latest[step.layer] = step
+        news.set()
+
+    async def send_latest() -> None:
+        while latest:
+            await stream.send_message({"progress": to_json(latest.pop(next(iter(latest))))})
+
+    async def tell() -> None:
+        while True:
+            await news.wait()
+            news.clear()
+            await send_latest()
+
+    teller = asyncio.create_task(tell())
+    try:
+        result = await work(note)
+    finally:
+        teller.cancel()
+        await asyncio.gather(teller, return_exceptions=True)
+    await send_latest()
+    return result

@@ -1,0 +1,70 @@
+"""The files of a sandbox, through the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from contextlib import aclosing
+
+from yaosb_jupyter.daemon import requests as ask
+from yaosb_jupyter.daemon.line import Line, read_value, told
+from yaosb_jupyter.guest import frames
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.types import ExecChannel, FileInfo
+from yaosb_jupyter.wire.codec import from_json
+
+CHANNELS = {frames.DATA: ExecChannel.STDOUT, frames.DATA_ERR: ExecChannel.STDERR}
+
+
+async def read_data(line: Line, request: ask.Request) -> AsyncGenerator[tuple[ExecChannel, bytes]]:
+    """The data that a request gives; leaving early ends the request."""
+    stream = await line.open(request)
+    try:
+        with told(request):
+            while (item := await stream.receive()) is not None:
+                if item[0] in CHANNELS:
+                    yield CHANNELS[item[0]], item[1]
+            await stream.result()
+    finally:
+        stream.cancel()
+
+
+class RemoteVolume(Volume):
+    def __init__(self, line: Line, ref: str) -> None:
+        self._line = line
+        self._ref = ref
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        request = ask.FilesRead(ref=self._ref, path=path, offset=offset, size=size)
+        async with aclosing(read_data(self._line, request)) as pieces:
+            async for _, data in pieces:
+                yield data
+
+    async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
+        request = ask.FilesWrite(ref=self._ref, path=path, mode=mode)
+        stream = await self._line.open(request)
+        try:
+            async for data in content:
+                await stream.send(data)
+                if stream.closed:
+                    break  # refused; the answer tells why
+            await stream.send_eof()
+            with told(request):
+                return from_json(FileInfo, await read_value(stream))
+        except BaseException:
+            stream.cancel()
+            raise
+
+    async def stat(self, path: str) -> FileInfo:
+        return await self._line.call(FileInfo, ask.FilesStat(ref=self._ref, path=path))
+
+    async def list(self, path: str = "") -> Sequence[FileInfo]:
+        return await self._line.items(FileInfo, ask.FilesList(ref=self._ref, path=path))
+
+    async def mkdir(self, path: str) -> None:
+        await self._line.call(type(None), ask.FilesMkdir(ref=self._ref, path=path))
+
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
+        await self._line.call(type(None), ask.FilesRemove(ref=self._ref, path=path, recursive=recursive))
+
+    async def rename(self, source: str, target: str) -> None:
+        await self._line.call(type(None), ask.FilesRename(ref=self._ref, source=source, target=target))
