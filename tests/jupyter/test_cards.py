@@ -106,15 +106,15 @@ def safe(page: str) -> bool:
 def test_a_card_tells_what_is_known_in_both_forms() -> None:
     info = replace(INFO, ports=(PortMapping(container_port=80, host_port=8080),), labels={"team": "ml"})
     card = sandbox_card(info, now=NOW)
-    text = card.text()
+    text = repr(card)
     for shown in ("lab", "running", "python:3.12-slim", "3 min ago", "in 29 min", "80 at 127.0.0.1:8080", "team=ml"):
         assert shown in text
-        assert shown in card.html()
+        assert shown in card._repr_html_()
     assert "idle for at most 30 min" in text
 
 
 def test_empty_facts_are_left_out() -> None:
-    text = sandbox_card(INFO, now=NOW).text()
+    text = repr(sandbox_card(INFO, now=NOW))
     assert "ports" not in text
     assert "labels" not in text
 
@@ -135,15 +135,15 @@ def test_everything_from_a_sandbox_is_escaped() -> None:
     pool = replace(POOL, name=EVIL, address=EVIL, error=EVIL, isolation=replace(ISOLATION, means=EVIL, files=EVIL))
     card, files = sandbox_card(info, now=NOW), file_listing([file])
     for page in (
-        card.html(),
-        stats_card(info, SandboxStats(cpu_percent=1, memory=1, memory_limit=2, pids=1)).html(),
+        card._repr_html_(),
+        stats_card(info, SandboxStats(cpu_percent=1, memory=1, memory_limit=2, pids=1))._repr_html_(),
         sandbox_listing([info], now=NOW)._repr_html_(),
         files._repr_html_(),
         pool_listing([pool])._repr_html_(),
     ):
         assert safe(page)
         assert "&lt;script&gt;" in page
-    for text in (card.text(), repr(files), repr(pool_listing([pool]))):
+    for text in (repr(card), repr(files), repr(pool_listing([pool]))):
         assert "\x1b" not in text
         assert "\u202e" not in text
 
@@ -154,7 +154,7 @@ def test_a_file_name_cannot_forge_a_row() -> None:
 
 
 def test_an_unreachable_sandbox_is_told() -> None:
-    assert "running, unreachable" in sandbox_card(replace(INFO, reachable=False), now=NOW).text()
+    assert "running, unreachable" in repr(sandbox_card(replace(INFO, reachable=False), now=NOW))
 
 
 def test_a_listing_is_a_sequence_of_its_items() -> None:
@@ -178,6 +178,6 @@ def test_pools_show_every_fact_of_the_isolation() -> None:
 
 
 def test_colours_come_from_the_theme_and_have_fallbacks() -> None:
-    page = sandbox_card(INFO, now=NOW).html()
+    page = sandbox_card(INFO, now=NOW)._repr_html_()
     assert "var(--jp-border-color2," in page
     assert all("," in rest.split(")")[0] for rest in page.split("var(--jp-")[1:])

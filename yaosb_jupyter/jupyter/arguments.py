@@ -32,16 +32,11 @@ _WRITE = """Write the cell to a file of a workspace: PATH in the sandbox in use,
 def sandbox_parser() -> MagicParser:
     """``%sandbox VERB ...``"""
     parser = MagicParser("%sandbox", description=_SANDBOX)
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", parser_class=MagicParser)
-
-    def verb(name: str, help: str) -> MagicParser:
-        made: MagicParser = verbs.add_parser(name, help=help, description=help)
-        return made
-
+    verb = parser.add_verbs()
     _create_flags(verb("create", "make a sandbox and use it"))
     listing = verb("ls", "list the sandboxes")
     listing.add_argument("--status", help="only those with this status")
-    listing.add_argument("--pool", help="only those of this pool")
+    listing.add_argument("--pool", default="", help="only those of this pool")
     _id(verb("use", "use this sandbox from now on; without ID: tell which is in use"))
     _id(verb("info", "all about a sandbox"))
     _ids(verb("start", "start stopped sandboxes"))
@@ -61,10 +56,10 @@ def sandbox_parser() -> MagicParser:
     files = verb("files", "list a directory of the workspace")
     files.add_argument("path", nargs="?", default=":", help="NAME:path or path")
     copy = verb("cp", "copy a file or directory into or out of a sandbox")
-    copy.add_argument("source", help="a path here, or NAME:path")
-    copy.add_argument("target", help="a path here, or NAME:path")
+    copy.add_argument("source", help="a path here, or NAME:path; a directory with all that is in it")
+    copy.add_argument("target", help="a path here, or NAME:path; into it where it is a directory")
     told = verb("help", "show this, or the flags of a verb")
-    told.add_argument("topic", nargs="?", choices=list(verbs.choices), metavar="VERB")
+    told.add_argument("topic", nargs="?", choices=[*parser.verbs], metavar="VERB")
     return parser
 
 

@@ -32,7 +32,7 @@ class Section:
     facts: Sequence[Fact]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Card:
     """One thing: its name and state, its facts, notes, and folded sections. Facts without a value are left out."""
 
@@ -43,7 +43,7 @@ class Card:
     sections: Sequence[Section] = ()
     notes: Sequence[str] = ()
 
-    def html(self) -> Markup:
+    def _repr_html_(self) -> Markup:
         head = [element("span", self.title, class_="y-title"), self.state.html()]
         if self.subtitle:
             head.append(element("span", self.subtitle, class_="y-sub"))
@@ -59,7 +59,7 @@ class Card:
             )
         )
 
-    def text(self) -> str:
+    def __repr__(self) -> str:
         first = "  ".join(part for part in (self.title, f"[{self.state.text}]", self.subtitle) if part)
         lines = [printable(first), *_facts_text(self.facts)]
         for section in self.sections:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-Start = Callable[[Callable[[], Awaitable[R]]], "Future[R]"]
-"""Starts a coroutine function on the loop; cancelling the future cancels it there."""
+
+class Start(Protocol):
+    """Starts a coroutine function on the loop; cancelling the future cancels it there."""
+
+    def __call__(self, work: Callable[[], Awaitable[R]], /) -> Future[R]: ...
+
 
 _PATIENCE = 5.0
 
 
 def follow(
-    start: Start[R],
+    start: Start,
     work: Callable[[Mailbox[T]], Awaitable[R]],
     show: Callable[[Sequence[T]], None],
     *,

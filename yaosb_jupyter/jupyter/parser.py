@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
@@ -27,13 +28,27 @@ class MagicParser(argparse.ArgumentParser):
     def __init__(self, prog: str, **kwargs: Any) -> None:
         kwargs |= {"add_help": False, "allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
         self.options: dict[str, argparse.Action] = {}
+        self.positionals: list[argparse.Action] = []
+        self.verbs: dict[str, MagicParser] = {}
         super().__init__(prog=prog, **kwargs)
         self.add_argument("-h", "--help", action=_Help, nargs=0, dest=argparse.SUPPRESS, help="show this help")
 
     def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
         action = super().add_argument(*args, **kwargs)
         self.options.update(dict.fromkeys(action.option_strings, action))
+        if not action.option_strings:
+            self.positionals.append(action)
         return action
+
+    def add_verbs(self) -> Callable[[str, str], MagicParser]:
+        """Makes the parser one of verbs; returns what adds one, by name and description."""
+        parsers = self.add_subparsers(dest="verb", metavar="VERB", title="verbs", parser_class=MagicParser)
+
+        def add(name: str, description: str) -> MagicParser:
+            self.verbs[name] = parsers.add_parser(name, help=description, description=description)
+            return self.verbs[name]
+
+        return add
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}\n{self.format_usage().strip()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from yaosb_jupyter.errors import InvalidOptionError
 
@@ -16,6 +17,11 @@ class Place:
 
     ref: str | None
     path: str
+
+    @property
+    def here(self) -> Path:
+        """The path on this machine, ``~`` replaced."""
+        return Path(self.path).expanduser()
 
     @classmethod
     def parse(cls, text: str) -> Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
 from yaosb_jupyter.jupyter.cards import Card, Column, Fact, Listing, Section, State, Tone
@@ -24,7 +24,21 @@ _TONES: dict[Status, Tone] = {
 }
 
 
-def sandbox_card(info: SandboxInfo, *, notes: Sequence[str] = (), now: datetime | None = None) -> Card:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SandboxCard(Card):
+    """A sandbox; ``info`` is what the card was made from."""
+
+    info: SandboxInfo
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StatsCard(Card):
+    """What a sandbox used; ``stats`` are the numbers."""
+
+    stats: SandboxStats
+
+
+def sandbox_card(info: SandboxInfo, *, now: datetime | None = None) -> SandboxCard:
     """A sandbox with all that is known of it; the isolation is folded."""
     moment = now or datetime.now(UTC)
     facts: list[Fact] = [
@@ -42,23 +56,25 @@ def sandbox_card(info: SandboxInfo, *, notes: Sequence[str] = (), now: datetime 
         ("labels", ", ".join(f"{key}={value}" for key, value in info.labels.items())),
     ]
     told = isolation_facts(info.isolation) if info.isolation else []
-    return Card(
+    return SandboxCard(
+        info=info,
         title=info.id,
         state=sandbox_state(info),
         subtitle=f"pool {info.pool}",
         facts=[*facts, *told[:1]],
         sections=[Section(title="what it is kept from", facts=told[1:])] if told else [],
-        notes=[*info.warnings, *notes],
+        notes=info.warnings,
     )
 
 
-def stats_card(info: SandboxInfo, stats: SandboxStats) -> Card:
+def stats_card(info: SandboxInfo, stats: SandboxStats) -> StatsCard:
     """What a sandbox uses now."""
     memory = format_size(stats.memory)
     if stats.memory_limit:
         memory += f" of {format_size(stats.memory_limit)} ({stats.memory / stats.memory_limit:.0%})"
     traffic = f"{format_size(stats.network_rx)} in, {format_size(stats.network_tx)} out"
-    return Card(
+    return StatsCard(
+        stats=stats,
         title=info.id,
         state=sandbox_state(info),
         facts=[
