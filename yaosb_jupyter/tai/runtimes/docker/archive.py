@@ -1,0 +1,275 @@
+"""The files of a workspace that is a volume of the engine: its archive API, and our scripts for the rest.
+
+The engine resolves paths within the container's root, so nothing here reaches a host's file. Links are followed by us,
+one name at a time; a sandbox that swaps a directory in between reaches files of its own container only.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import posixpath
+import stat as stats
+import tarfile
+import tempfile
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from datetime import datetime
+from typing import IO
+
+from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, UnavailableError
+from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+from yaosb_jupyter.tai.runtimes.docker.environments import Environments
+from yaosb_jupyter.tai.runtimes.docker.processes import run_script
+from yaosb_jupyter.tai.runtimes.docker.tarstream import TarReader
+from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
+from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.paths import split_path
+from yaosb_jupyter.types import WORKDIR, FileInfo
+
+_MAX_LINKS = 40
+_PIECE = 2**20
+_SPOOL = 2**22
+_GO_DIRECTORY, _GO_LINK, _GO_IRREGULAR = 1 << 31, 1 << 27, (1 << 25) | (1 << 24) | (1 << 21) | (1 << 26) | (1 << 19)
+
+
+class ArchiveVolume(Volume):
+    """A workspace in a named volume, whether the container runs or not."""
+
+    def __init__(self, engine: Engine, environments: Environments, runtime_id: str) -> None:
+        self._engine = engine
+        self._environments = environments
+        self._runtime_id = runtime_id
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        names, info = await self._regular(path)
+        target = self._target(names)
+        left = info.size - offset if size is None else min(size, info.size - offset)
+        async with self._engine.stream("GET", target, sandbox=self._runtime_id) as response:
+            tar = TarReader(response.chunks())
+            await tar.next_entry()
+            async for piece in tar.content():
+                if offset >= len(piece):
+                    offset -= len(piece)
+                    continue
+                wanted = piece[offset:][: max(left, 0)]
+                offset = 0
+                left -= len(wanted)
+                if wanted:
+                    yield wanted
+                if left <= 0:
+                    return
+
+    async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
+        """The content is kept in a temporary file first: the engine wants its size before it."""
+        names = await self._follow(split_path(path), final=True, missing=True)
+        if not names:
+            raise PathError(f"{path!r} is a directory")
+        old = await self._stat(names)
+        if old is not None and not stats.S_ISREG(old.mode):
+            raise PathError(f"{path!r} is a directory" if old.is_dir else f"{path!r} is neither a file nor a directory")
+        with await in_thread(tempfile.SpooledTemporaryFile, _SPOOL) as spool:
+            async for piece in content:
+                await in_thread(spool.write, piece)
+            await self._put_file(names, spool, mode if mode is not None else (old.mode & 0o7777 if old else 0o644))
+        return await self.stat("/".join(names))
+
+    async def _put_file(self, names: Sequence[str], spool: IO[bytes], mode: int) -> None:
+        await self._make_directories(names[:-1])
+        entry = await self._entry(f".{names[-1][:100]}.{time.monotonic_ns():x}.part", mode)
+        entry.size = spool.tell()
+        spool.seek(0)
+
+        async def archive() -> AsyncIterator[bytes]:
+            yield entry.tobuf()
+            while piece := await in_thread(spool.read, _PIECE):
+                yield piece
+            yield bytes(-entry.size % 512 + 1024)
+
+        await self._put(names[:-1], archive())
+        temporary = (*names[:-1], entry.name)
+        await self._script('mv -fT -- "$1" "$2"', temporary, names)
+
+    async def stat(self, path: str) -> FileInfo:
+        names = await self._follow(split_path(path), final=False)
+        info = await self._stat(names)
+        if info is None:
+            raise NotFoundError(f"no such file: {path!r}", hint="list the directory to see what is there")
+        return info
+
+    async def list(self, path: str = "") -> Sequence[FileInfo]:
+        names = await self._follow(split_path(path), final=True)
+        info = await self._stat(names)
+        if info is None:
+            raise NotFoundError(f"no such file: {path!r}")
+        if not info.is_dir:
+            raise PathError(f"{path!r} is not a directory")
+        output = await self._script(_LIST, names)
+        found = [
+            await self._stat((*names, name.decode(errors="surrogateescape"))) for name in output.split(b"\0") if name
+        ]
+        return sorted((each for each in found if each is not None), key=lambda each: each.name)
+
+    async def mkdir(self, path: str) -> None:
+        await self._make_directories(await self._follow(split_path(path), final=True, missing=True))
+
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
+        names = await self._follow(split_path(path), final=False)
+        if not names:
+            raise PathError("the workspace itself cannot be removed", hint="remove the sandbox")
+        info = await self._stat(names)
+        if info is None:
+            raise NotFoundError(f"no such file: {path!r}")
+        if info.is_dir and not recursive and await self.list("/".join(names)):
+            raise PathError(f"{path!r} is not empty", hint="remove it recursively")
+        await self._script('rm -rf -- "$1"', names)
+
+    async def rename(self, source: str, target: str) -> None:
+        old = await self._follow(split_path(source), final=False)
+        new = await self._follow(split_path(target), final=False, missing=True)
+        if not old or not new:
+            raise PathError("the workspace itself cannot be renamed")
+        info = await self._stat(old)
+        if info is None:
+            raise NotFoundError(f"no such file: {source!r}")
+        there = await self._stat(new)
+        if there is not None and there.is_dir != info.is_dir:
+            raise PathError(f"{target!r} is a directory" if there.is_dir else f"{target!r} is not a directory")
+        await self._script('mv -fT -- "$1" "$2"', old, new)
+
+    async def _regular(self, path: str) -> tuple[Sequence[str], FileInfo]:
+        names = await self._follow(split_path(path), final=True)
+        info = await self._stat(names)
+        if info is None:
+            raise NotFoundError(f"no such file: {path!r}", hint="list the directory to see what is there")
+        if not stats.S_ISREG(info.mode):
+            raise PathError(
+                f"{path!r} is a directory" if info.is_dir else f"{path!r} is neither a file nor a directory"
+            )
+        return names, info
+
+    async def _follow(self, names: Sequence[str], *, final: bool, missing: bool = False) -> tuple[str, ...]:
+        """The names without links; the last one's own is followed only if ``final``, and may be ``missing``."""
+        done: list[str] = []
+        todo = list(names)
+        links = 0
+        while todo:
+            name = todo.pop(0)
+            info = await self._stat((*done, name))
+            if info is None:
+                if missing:
+                    return (*done, name, *todo)
+                raise NotFoundError("no such file: " + repr("/".join((*done, name))))
+            if info.link_target is None or (not todo and not final):
+                if todo and not info.is_dir:
+                    raise PathError(f"{'/'.join((*done, name))!r} is not a directory")
+                done.append(name)
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise PathError(f"{'/'.join(names)!r} goes through too many links")
+            todo = [*split_path(posixpath.join(WORKDIR, *done, info.link_target)), *todo]
+            done = []
+        return tuple(done)
+
+    async def _stat(self, names: Sequence[str]) -> FileInfo | None:
+        try:
+            async with self._engine.stream("HEAD", self._target(names), sandbox=self._runtime_id) as response:
+                header = response.headers["x-docker-container-path-stat"]
+        except NotFoundError:
+            if names:
+                return None
+            raise
+        return parse_stat(header, names)
+
+    async def _make_directories(self, names: Sequence[str]) -> None:
+        for count in range(1, len(names) + 1):
+            info = await self._stat(names[:count])
+            if info is None:
+                await self._put_directories(names[: count - 1], names[count - 1 :])
+                return
+            if not info.is_dir:
+                raise PathError(f"{'/'.join(names[:count])!r} is not a directory")
+
+    async def _put_directories(self, below: Sequence[str], names: Sequence[str]) -> None:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            for count in range(1, len(names) + 1):
+                entry = await self._entry("/".join(names[:count]), 0o755)
+                entry.type = tarfile.DIRTYPE
+                tar.addfile(entry)
+
+        async def archive() -> AsyncIterator[bytes]:
+            yield buffer.getvalue()
+
+        await self._put(below, archive())
+
+    async def _put(self, names: Sequence[str], archive: AsyncIterator[bytes]) -> None:
+        target = self._target(names, noOverwriteDirNonDir="true")
+        headers = {"Content-Type": "application/x-tar"}
+        async with self._engine.stream(
+            "PUT", target, sandbox=self._runtime_id, headers=headers, body=archive
+        ) as response:
+            await response.text()
+
+    async def _script(self, script: str, *paths: Sequence[str]) -> bytes:
+        """Runs in the container where that runs, else in a throwaway one that has the volume."""
+        arguments = [posixpath.join(WORKDIR, *names) for names in paths]
+        try:
+            code, output, said = await run_script(self._engine, self._runtime_id, script, arguments)
+        except NotRunningError:
+            host = await self._environments.get(self._runtime_id)
+            mounts = [{"Type": "volume", "Source": host.volume, "Target": WORKDIR}]
+            argv = ["sh", "-c", script, "yaosb-files", *arguments]
+            config = {"Mounts": mounts, "CapAdd": ["DAC_OVERRIDE", "FOWNER"]}
+            _, output = await run_throwaway(self._engine, host.image, argv, host_config=config)
+            return output
+        if code:
+            text = said.decode(errors="replace").strip()
+            raise PathError(text) if "denied" in text else UnavailableError(text, sandbox=self._runtime_id)
+        return output
+
+    async def _entry(self, name: str, mode: int) -> tarfile.TarInfo:
+        """Of the sandbox's user, made now."""
+        host = await self._environments.get(self._runtime_id)
+        entry = tarfile.TarInfo(name)
+        entry.uid, entry.gid, entry.mode, entry.mtime = host.uid, host.gid, mode, int(time.time())
+        return entry
+
+    def _target(self, names: Sequence[str], **query: str) -> str:
+        path = posixpath.join(WORKDIR, *names)
+        return self._engine.target("containers", self._runtime_id, "archive", path=path, **query)
+
+
+_LIST = """
+cd "$1" || exit 1
+for name in * .[!.]* ..?*; do
+    { [ -e "$name" ] || [ -h "$name" ]; } && printf '%s\\0' "$name"
+done
+exit 0
+"""
+
+
+def parse_stat(header: str, names: Sequence[str]) -> FileInfo:
+    """The engine's header about a path; its mode bits are Go's."""
+    found = json.loads(base64.b64decode(header))
+    mode = int(found["mode"])
+    kind = stats.S_IFREG
+    if mode & _GO_DIRECTORY:
+        kind = stats.S_IFDIR
+    elif mode & _GO_LINK:
+        kind = stats.S_IFLNK
+    elif mode & _GO_IRREGULAR:
+        kind = stats.S_IFIFO
+    modified = datetime.fromisoformat(found["mtime"])
+    return FileInfo(
+        name=names[-1] if names else "",
+        path="/".join(names),
+        size=int(found["size"]) if kind == stats.S_IFREG else 0,
+        mode=kind | (mode & 0o777),
+        mtime=modified.timestamp(),
+        is_dir=kind == stats.S_IFDIR,
+        link_target=found["linkTarget"] if kind == stats.S_IFLNK else None,
+    )

@@ -1,0 +1,72 @@
+"""The engine's errors as ours, at one edge."""
+
+from __future__ import annotations
+
+import re
+
+from yaosb_jupyter.errors import (
+    AlreadyExistsError,
+    ImageNotFoundError,
+    InvalidOptionError,
+    NotFoundError,
+    NotRunningError,
+    RuntimeUnavailableError,
+    SandboxError,
+)
+
+_NOT_RUNNING = re.compile(
+    r"is not running|is paused|is restarting|is not started|cannot exec in a stopped|marked for removal"
+)
+_NO_REGISTRY = re.compile(
+    r"no such host|connection refused|i/o timeout|timeout exceeded|network is unreachable|no route to host|"
+    r"connection reset|server misbehaving|context deadline exceeded|TLS handshake|tls: |x509|EOF|proxyconnect"
+)
+_NO_IMAGE = re.compile(
+    r"manifest unknown|not found|does not exist|name unknown|no matching manifest|access denied", re.I
+)
+_BAD_NAME = re.compile(r"invalid reference format|must be lowercase|invalid tag format|invalid repository name", re.I)
+
+
+def api_error(status: int, message: str, sandbox: str | None = None) -> SandboxError:
+    """What an HTTP error of the engine means for the caller."""
+    text = message.strip()
+    if status == 404:
+        if "no such image" in text.lower():
+            return ImageNotFoundError(text, sandbox=sandbox, hint="pull it first: %sandbox pull IMAGE")
+        return NotFoundError(text, sandbox=sandbox)
+    if status == 409:
+        if _NOT_RUNNING.search(text):
+            return NotRunningError(text, sandbox=sandbox, hint="start it first")
+        return AlreadyExistsError(text, sandbox=sandbox)
+    if status == 400:
+        return InvalidOptionError(text, sandbox=sandbox)
+    if _NOT_RUNNING.search(text):
+        return NotRunningError(text, sandbox=sandbox, hint="start it first")
+    if "port is already allocated" in text or "address already in use" in text:
+        return InvalidOptionError(f"ports: {text}", sandbox=sandbox, hint="choose another host port, or 0 for any")
+    return RuntimeUnavailableError(f"the engine refused: {text}", sandbox=sandbox)
+
+
+def pull_error(image: str, message: str, status: int = 0) -> SandboxError:
+    """Why a pull failed: a bad name, a registry that does not answer, or no such image there."""
+    text = message.strip()
+    if _BAD_NAME.search(text) or status == 400:
+        return InvalidOptionError(
+            f"image {image!r} is not a valid name: {text}", hint="accepted: [REGISTRY/]NAME[:TAG], lower case"
+        )
+    if _NO_REGISTRY.search(text):
+        return RuntimeUnavailableError(
+            f"the registry of {image!r} does not answer: {text}",
+            hint="check the engine's network, or load the image by hand",
+        )
+    if _NO_IMAGE.search(text) or status == 404:
+        return ImageNotFoundError(f"there is no image {image!r}: {text}", hint="check its name and tag")
+    return RuntimeUnavailableError(f"{image!r} could not be pulled: {text}")
+
+
+def unreachable(address: object, cause: object) -> RuntimeUnavailableError:
+    """The engine does not answer."""
+    return RuntimeUnavailableError(
+        f"the Docker engine at {address} does not answer: {cause}",
+        hint="start it, check DOCKER_HOST and your right to its socket, or use the pool address 'embedded'",
+    )

@@ -1,0 +1,102 @@
+"""Images: what they say of themselves, whether they are there, and pulling them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from yaosb_jupyter.errors import ImageNotFoundError, InvalidOptionError, RuntimeUnavailableError, SandboxError
+from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+from yaosb_jupyter.tai.runtimes.docker.failures import pull_error
+from yaosb_jupyter.tai.runtimes.docker.spec import ImageFacts
+from yaosb_jupyter.types import PullProgress
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+DEFAULT_IMAGE = "python:3.12-slim"
+
+
+class Images:
+    """The images of one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def facts(self, image: str) -> ImageFacts:
+        """Raises `ImageNotFoundError` where it is not on the engine, `InvalidOptionError` for a bad name."""
+        if not image:
+            raise InvalidOptionError("image is empty", hint=f"for example {DEFAULT_IMAGE}")
+        found = await self._engine.call(lambda client: client.inspect_image(image))  # type: ignore[no-untyped-call]
+        config = found.get("Config") or {}
+        return ImageFacts(
+            image_id=found["Id"],
+            entrypoint=tuple(config.get("Entrypoint") or ()),
+            command=tuple(config.get("Cmd") or ()),
+        )
+
+    async def exists(self, image: str) -> bool:
+        try:
+            await self.facts(image)
+        except (ImageNotFoundError, InvalidOptionError):
+            return False
+        return True
+
+    async def pull(self, image: str, progress: Callable[[PullProgress], None] | None) -> None:
+        """Pulls, telling each layer's progress; cancelled, the engine stops too."""
+        name, tag = split_reference(image)
+        authorization = await self._engine.call(lambda client: _authorization(client, name))
+        target = self._engine.target("images", "create", fromImage=name, tag=tag)
+        try:
+            async with self._engine.stream("POST", target, headers=authorization) as response:
+                async for line in response.lines():
+                    if line.strip():
+                        _tell(json.loads(line), image, progress)
+        except (InvalidOptionError, ImageNotFoundError) as error:
+            raise pull_error(image, error.message, 400 if isinstance(error, InvalidOptionError) else 404) from error
+        except RuntimeUnavailableError as error:
+            if error.message.startswith("the engine refused: "):
+                raise pull_error(image, error.message.removeprefix("the engine refused: ")) from error
+            raise
+        except SandboxError as error:
+            raise pull_error(image, error.message) from error
+
+
+def split_reference(image: str) -> tuple[str, str]:
+    """Name and tag (or digest) of an image; the tag is ``latest`` where none is given."""
+    name, at, digest = image.partition("@")
+    if at:
+        return name, digest
+    head, colon, tag = name.rpartition(":")
+    return (head, tag) if colon and "/" not in tag else (name, "latest")
+
+
+def _tell(message: Mapping[str, Any], image: str, progress: Callable[[PullProgress], None] | None) -> None:
+    if "error" in message:
+        raise pull_error(image, str(message["error"]))
+    if progress is not None:
+        detail = message.get("progressDetail") or {}
+        progress(
+            PullProgress(
+                layer=str(message.get("id", "")),
+                status=str(message.get("status", "")),
+                current=int(detail.get("current") or 0),
+                total=int(detail.get("total") or 0),
+            )
+        )
+
+
+def _authorization(client: APIClient, name: str) -> dict[str, str]:
+    """What the user's Docker configuration says for the image's registry, credential helpers included."""
+    from docker import auth
+    from docker.errors import DockerException
+
+    try:
+        registry, _ = auth.resolve_repository_name(name)
+        header = auth.get_config_header(client, registry)
+    except DockerException:
+        return {}  # a bad name: the engine says what is wrong with it
+    if not header:
+        return {}
+    return {"X-Registry-Auth": header.decode() if isinstance(header, bytes) else str(header)}

@@ -1,0 +1,183 @@
+"""Making, starting, stopping and removing containers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+
+from yaosb_jupyter.errors import (
+    AlreadyExistsError,
+    CommandNotFoundError,
+    InvalidOptionError,
+    NotFoundError,
+    SandboxError,
+    UnavailableError,
+)
+from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
+from yaosb_jupyter.tai.runtimes.docker import workspace
+from yaosb_jupyter.tai.runtimes.docker.accounts import Accounts
+from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+from yaosb_jupyter.tai.runtimes.docker.environments import EnvironmentFacts, Environments
+from yaosb_jupyter.tai.runtimes.docker.images import Images
+from yaosb_jupyter.tai.runtimes.docker.network import OwnNetwork
+from yaosb_jupyter.tai.runtimes.docker.scripts import REMOVE_CONTENT
+from yaosb_jupyter.tai.runtimes.docker.spec import (
+    MAIN_ENVIRONMENT,
+    Plan,
+    check,
+    create_body,
+    own_workspace,
+    volume_name,
+)
+from yaosb_jupyter.tai.runtimes.docker.throwaway import create_container, discard, run_throwaway
+from yaosb_jupyter.tai.runtimes.docker.users import account_archive
+from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.types import WORKDIR, Network
+
+_NO_COMMAND = re.compile(
+    r"executable file not found|exec format error|permission denied|no such file or directory: unknown"
+)
+_REMOVAL_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lifecycle:
+    """The calls that change containers. ``shared``: workspaces are directories of this host."""
+
+    engine: Engine
+    accounts: Accounts
+    images: Images
+    network: OwnNetwork
+    environments: Environments
+    shared: bool
+    swap_limit: bool
+
+    async def create(self, spec: EnvironmentSpec) -> str:
+        check(spec)
+        if not self.shared and not own_workspace(spec):
+            raise InvalidOptionError(
+                f"workspace={str(spec.workspace)!r} cannot be used: the engine does not see this host's files",
+                hint="copy the files in, or force the pool option shared_files=yes",
+            )
+        image = await self.images.facts(spec.image)
+        if spec.network is Network.BRIDGE:
+            await self.network.ensure()
+        async with self.accounts.identity(spec, image.image_id) as identity:
+            plan = Plan(image=image, identity=identity, shared=self.shared, swap_limit=self.swap_limit)
+            body = create_body(spec, plan)
+            await in_thread(_prepare, spec, plan)
+            try:
+                runtime_id = await create_container(self.engine, body, spec.name)
+            except SandboxError:
+                await self._remove_volume_quietly(spec)
+                raise
+            try:
+                await self._put_account(spec, plan, runtime_id)
+            except BaseException:
+                await discard(self.engine, runtime_id)
+                await self._remove_volume_quietly(spec)
+                raise
+        facts = EnvironmentFacts(
+            image=image.image_id,
+            uid=identity.uid,
+            gid=identity.gid,
+            workdir=spec.workdir,
+            env=dict(spec.env),
+            volume="" if self.shared else volume_name(spec.uid),
+        )
+        self.environments.remember(runtime_id, facts)
+        return runtime_id
+
+    async def _put_account(self, spec: EnvironmentSpec, plan: Plan, runtime_id: str) -> None:
+        passwd, group = await self.accounts.image_files(plan.image.image_id)
+        files = {}
+        if not self.shared and spec.cmd and spec.env:
+            files[MAIN_ENVIRONMENT] = workspace.environment_script(spec.env)
+        archive = account_archive(plan.identity, passwd, group, workspace="" if self.shared else WORKDIR, files=files)
+        if archive:
+            await self.engine.call(lambda client: client.put_archive(runtime_id, "/", archive))
+
+    async def _remove_volume_quietly(self, spec: EnvironmentSpec) -> None:
+        if not self.shared:
+            with suppress(SandboxError):  # in use by the one whose name was taken, or never made
+                await self._remove_volume(volume_name(spec.uid))
+
+    async def _remove_volume(self, name: str) -> None:
+        with suppress(NotFoundError):
+            await self.engine.call(lambda client: client.remove_volume(name))
+
+    async def start(self, runtime_id: str) -> None:
+        try:
+            await self._start(runtime_id)
+        except SandboxError as error:
+            if "is paused" in error.message or "paused container" in error.message:
+                await self.engine.call(lambda client: client.unpause(runtime_id), sandbox=runtime_id)
+            elif "network" in error.message and "not found" in error.message:
+                self.network.forget()
+                await self.network.ensure()
+                await self._start(runtime_id)
+            else:
+                raise
+
+    async def _start(self, runtime_id: str) -> None:
+        try:
+            await self.engine.call(lambda client: client.start(runtime_id), sandbox=runtime_id)
+        except SandboxError as error:
+            if not _NO_COMMAND.search(error.message):
+                raise
+            hint = "the image has no sh: use cmd='image'" if 'exec: "sh"' in error.message else "check cmd"
+            raise CommandNotFoundError(error.message, sandbox=runtime_id, hint=hint) from error
+
+    async def stop(self, runtime_id: str, timeout: float) -> None:
+        """The engine counts whole seconds: a fraction is rounded up."""
+        await self.engine.call(lambda client: client.stop(runtime_id, timeout=math.ceil(timeout)), sandbox=runtime_id)
+
+    async def remove(self, runtime_id: str) -> None:
+        try:
+            volume = (await self.environments.get(runtime_id)).volume
+            await self._remove_container(runtime_id)
+        except NotFoundError:
+            return
+        if volume:
+            await self._remove_volume(volume)
+        self.environments.forget(runtime_id)
+
+    async def _remove_container(self, runtime_id: str) -> None:
+        try:
+            async with asyncio.timeout(_REMOVAL_SECONDS):
+                while True:
+                    try:
+                        await self.engine.call(lambda client: client.remove_container(runtime_id, force=True, v=True))
+                    except AlreadyExistsError:  # "removal is already in progress": there is no event to wait for
+                        await asyncio.sleep(0.1)
+                    else:
+                        return
+        except NotFoundError:
+            return
+        except TimeoutError as error:
+            raise UnavailableError("the engine does not come to an end with removing it", sandbox=runtime_id) from error
+
+    async def remove_workspace(self, spec: EnvironmentSpec) -> None:
+        if not self.shared:
+            await self._remove_volume(volume_name(spec.uid))
+            return
+        if not own_workspace(spec) or await in_thread(workspace.remove, spec.workspace):
+            return
+        mount = {"Type": "bind", "Source": str(spec.workspace), "Target": WORKDIR}
+        config = {"Mounts": [mount], "CapAdd": ["DAC_OVERRIDE", "FOWNER"]}
+        argv = ["sh", "-c", REMOVE_CONTENT, "yaosb-remove", WORKDIR]
+        await run_throwaway(self.engine, spec.image, argv, host_config=config)
+        if not await in_thread(workspace.remove, spec.workspace):
+            raise UnavailableError(f"{spec.workspace} could not be removed", hint="look at its owner")
+
+
+def _prepare(spec: EnvironmentSpec, plan: Plan) -> None:
+    workspace.save_environment(spec.directory, spec.env)
+    if plan.shared:
+        workspace.prepare(spec.workspace, own=own_workspace(spec), identity=plan.identity)
+        if spec.cmd and spec.env:
+            script = workspace.environment_script(spec.env)
+            workspace.save_main_environment(spec.directory, script, plan.identity)

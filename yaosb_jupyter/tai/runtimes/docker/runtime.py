@@ -1,0 +1,217 @@
+"""The Docker runtime: `Runtime` over the parts of this package."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar, final
+
+from yaosb_jupyter.errors import RuntimeUnavailableError, SandboxError
+from yaosb_jupyter.tai.runtimes.base import (
+    EnvironmentEvent,
+    EnvironmentSpec,
+    EnvironmentState,
+    ExecStream,
+    Runtime,
+    RuntimeInfo,
+)
+from yaosb_jupyter.tai.runtimes.docker import probe
+from yaosb_jupyter.tai.runtimes.docker.accounts import Accounts
+from yaosb_jupyter.tai.runtimes.docker.address import resolve
+from yaosb_jupyter.tai.runtimes.docker.archive import ArchiveVolume
+from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+from yaosb_jupyter.tai.runtimes.docker.environments import Environments
+from yaosb_jupyter.tai.runtimes.docker.events import EventHub
+from yaosb_jupyter.tai.runtimes.docker.exec import start_exec
+from yaosb_jupyter.tai.runtimes.docker.images import DEFAULT_IMAGE, Images
+from yaosb_jupyter.tai.runtimes.docker.lifecycle import Lifecycle
+from yaosb_jupyter.tai.runtimes.docker.logs import read_logs
+from yaosb_jupyter.tai.runtimes.docker.network import OwnNetwork
+from yaosb_jupyter.tai.runtimes.docker.options import DockerOptions
+from yaosb_jupyter.tai.runtimes.docker.processes import Processes
+from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, working_directory
+from yaosb_jupyter.tai.runtimes.docker.state import inspected, listed
+from yaosb_jupyter.tai.runtimes.docker.stats import StatsReader
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.local import LocalVolume
+from yaosb_jupyter.types import ExecOptions, LogChunk, Network, PullProgress, SandboxStats
+
+_PROBE_SECONDS = 4.0
+_MAX_PROBE_IMAGES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """What works once the engine has answered."""
+
+    lifecycle: Lifecycle
+    environments: Environments
+    images: Images
+    processes: Processes
+    events: EventHub
+    stats: StatsReader
+    info: RuntimeInfo
+
+
+@final
+class DockerRuntime(Runtime):
+    """Environments are containers of the engine at ``address`` (see `address.resolve`)."""
+
+    kind: ClassVar[str] = "docker"
+
+    def __init__(self, address: str, options: Mapping[str, str], runtime_dir: Path) -> None:
+        self._options = DockerOptions.parse(options)
+        self._address = address
+        self._runtime_dir = runtime_dir
+        self._engine_open: Engine | None = None
+        self._parts_open: _Parts | None = None
+
+    async def open(self) -> RuntimeInfo:
+        address = await asyncio.to_thread(resolve, self._address, self._options, environ=os.environ, home=Path.home())
+        engine = Engine(address)
+        try:
+            await engine.open()
+            parts = await self._assemble(engine)
+        except BaseException:
+            await engine.close()
+            raise
+        self._engine_open, self._parts_open = engine, parts
+        return parts.info
+
+    async def _assemble(self, engine: Engine) -> _Parts:
+        facts = probe.EngineFacts.of(await engine.call(lambda client: client.info()))
+        shared = self._options.shared_files
+        if shared is None:
+            shared = not facts.remapped and await probe.shares_files(engine, self._runtime_dir)
+        network = OwnNetwork(engine)
+        images = Images(engine)
+        environments = Environments(engine)
+        accounts = Accounts(engine, facts, self._options.uid_range, shared=shared)
+        events = EventHub(engine)
+        reach, _ = await asyncio.gather(self._reach(engine, network, facts), events.open())
+        info = RuntimeInfo(
+            kind=self.kind,
+            version=facts.version,
+            is_local=engine.address.is_local,
+            shared_files=shared,
+            isolation=probe.isolation(facts, reach, shared=shared, own_uids=accounts.own_uids),
+            default_network=Network.BRIDGE,
+            default_image=DEFAULT_IMAGE,
+            capabilities=probe.capabilities(facts),
+        )
+        lifecycle = Lifecycle(
+            engine=engine,
+            accounts=accounts,
+            images=images,
+            network=network,
+            environments=environments,
+            shared=shared,
+            swap_limit=facts.swap,
+        )
+        return _Parts(
+            lifecycle=lifecycle,
+            environments=environments,
+            images=images,
+            processes=Processes(engine),
+            events=events,
+            stats=StatsReader(engine),
+            info=info,
+        )
+
+    async def _reach(self, engine: Engine, network: OwnNetwork, facts: probe.EngineFacts) -> probe.Reach:
+        """What was not probed in time is told so."""
+        with suppress(SandboxError, TimeoutError):
+            async with asyncio.timeout(_PROBE_SECONDS):
+                await network.ensure()
+                images = [self._options.probe_image, DEFAULT_IMAGE, *await probe.local_images(engine)]
+                chosen = tuple(dict.fromkeys(image for image in images if image))[:_MAX_PROBE_IMAGES]
+                return await probe.probe_reach(engine, facts, chosen)
+        return probe.Reach()
+
+    @property
+    def _engine(self) -> Engine:
+        if self._engine_open is None:
+            raise RuntimeUnavailableError("the Docker runtime is not open")
+        return self._engine_open
+
+    @property
+    def _parts(self) -> _Parts:
+        if self._parts_open is None:
+            raise RuntimeUnavailableError("the Docker runtime is not open")
+        return self._parts_open
+
+    async def create(self, spec: EnvironmentSpec) -> str:
+        return await self._parts.lifecycle.create(spec)
+
+    async def start(self, runtime_id: str) -> None:
+        await self._parts.lifecycle.start(runtime_id)
+
+    async def stop(self, runtime_id: str, timeout: float) -> None:
+        self._parts.events.expect_end(runtime_id)
+        await self._parts.lifecycle.stop(runtime_id, timeout)
+
+    async def remove(self, runtime_id: str) -> None:
+        self._parts.events.expect_end(runtime_id)
+        self._parts.stats.forget(runtime_id)
+        await self._parts.lifecycle.remove(runtime_id)
+
+    async def exec_stream(self, runtime_id: str, options: ExecOptions) -> ExecStream:
+        facts = await self._parts.environments.get(runtime_id)
+        return await start_exec(
+            self._engine,
+            self._parts.processes,
+            runtime_id,
+            options,
+            cwd=working_directory(facts.workdir, options.cwd),
+            env={**facts.env, **options.env},
+        )
+
+    async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
+        return await self._parts.processes.end_matching(runtime_id, pattern, grace)
+
+    async def inspect(self, runtime_id: str) -> EnvironmentState:
+        found = await self._engine.call(lambda client: client.inspect_container(runtime_id), sandbox=runtime_id)
+        return inspected(found)
+
+    async def list(self, labels: Mapping[str, str]) -> Sequence[EnvironmentState]:
+        wanted = [UID_LABEL, *(f"{key}={value}" for key, value in labels.items())]
+        found = await self._engine.call(lambda client: client.containers(all=True, filters={"label": wanted}))
+        return [listed(each) for each in found]
+
+    async def stats(self, runtime_id: str) -> SandboxStats:
+        return await self._parts.stats.read(runtime_id)
+
+    def logs(
+        self, runtime_id: str, *, follow: bool = False, tail: int | None = None, since: datetime | None = None
+    ) -> AsyncIterator[LogChunk]:
+        return read_logs(self._engine, runtime_id, follow=follow, tail=tail, since=since)
+
+    def events(self) -> AsyncIterator[EnvironmentEvent]:
+        return self._parts.events.listen()
+
+    def volume(self, spec: EnvironmentSpec, runtime_id: str) -> Volume:
+        if self._parts.info.shared_files:
+            return LocalVolume(spec.workspace, sandbox=runtime_id)
+        return ArchiveVolume(self._engine, self._parts.environments, runtime_id)
+
+    async def remove_workspace(self, spec: EnvironmentSpec) -> None:
+        await self._parts.lifecycle.remove_workspace(spec)
+
+    async def image_exists(self, image: str) -> bool:
+        return await self._parts.images.exists(image)
+
+    async def pull_image(self, image: str, progress: Callable[[PullProgress], None] | None = None) -> None:
+        await self._parts.images.pull(image, progress)
+
+    async def close(self) -> None:
+        engine, parts = self._engine_open, self._parts_open
+        self._engine_open = self._parts_open = None
+        if parts is not None:
+            await parts.events.close()
+        if engine is not None:
+            await engine.close()

@@ -1,0 +1,110 @@
+"""The engine's records of containers as ours: pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from yaosb_jupyter.tai.runtimes.base import EnvironmentState
+from yaosb_jupyter.tai.runtimes.docker.spec import PRIVATE_LABELS
+from yaosb_jupyter.types import PortMapping, Status
+
+_STATUS = {
+    "created": Status.CREATED,
+    "running": Status.RUNNING,
+    "paused": Status.PAUSED,
+    "restarting": Status.STARTING,
+    "removing": Status.REMOVING,
+    "exited": Status.STOPPED,
+    "dead": Status.FAILED,
+}
+_EXITED = re.compile(r"Exited \((\d+)\)")
+_EXPECTED_CODES = frozenset({0, 143})
+OUT_OF_MEMORY = "out of memory: a process was killed at the memory limit"
+
+
+def inspected(found: Mapping[str, Any]) -> EnvironmentState:
+    """From the engine's answer to an inspection."""
+    state = found["State"]
+    status = _STATUS.get(state["Status"], Status.FAILED)
+    code = int(state["ExitCode"]) if status in (Status.STOPPED, Status.FAILED) else None
+    settings = found["NetworkSettings"]
+    return EnvironmentState(
+        runtime_id=found["Id"],
+        name=found["Name"].lstrip("/"),
+        status=status,
+        labels=shown_labels(found["Config"]["Labels"]),
+        image=found["Config"]["Image"],
+        reason=OUT_OF_MEMORY if state.get("OOMKilled") else state.get("Error") or ended_reason(code),
+        exit_code=code,
+        ip=_address(settings.get("Networks")),
+        ports=_inspected_ports(settings.get("Ports") or {}),
+        created_at=datetime.fromisoformat(found["Created"]),
+    )
+
+
+def listed(found: Mapping[str, Any]) -> EnvironmentState:
+    """From the engine's list of containers."""
+    status = _STATUS.get(found["State"], Status.FAILED)
+    match = _EXITED.match(found.get("Status", ""))
+    code = int(match[1]) if match else None
+    return EnvironmentState(
+        runtime_id=found["Id"],
+        name=found["Names"][0].lstrip("/") if found.get("Names") else "",
+        status=status,
+        labels=shown_labels(found.get("Labels")),
+        image=found["Image"],
+        reason=ended_reason(code),
+        exit_code=code,
+        ip=_address(found.get("NetworkSettings", {}).get("Networks")),
+        ports=_unique(
+            PortMapping(
+                container_port=port["PrivatePort"],
+                host_port=port["PublicPort"],
+                host_ip=port["IP"],
+                protocol=port["Type"],
+            )
+            for port in found.get("Ports") or ()
+            if port.get("PublicPort")
+        ),
+        created_at=datetime.fromtimestamp(found["Created"], UTC),
+    )
+
+
+def ended_reason(code: int | None) -> str:
+    """Why a main process ended, as its exit code tells; empty where that is how ours ends when it is stopped."""
+    if code is None or code in _EXPECTED_CODES:
+        return ""
+    if code == 137:
+        return "the main process was killed (signal 9)"
+    return f"the main process ended with exit code {code}"
+
+
+def shown_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
+    return {key: value for key, value in (labels or {}).items() if key not in PRIVATE_LABELS}
+
+
+def _address(networks: Mapping[str, Any] | None) -> str:
+    return next((network["IPAddress"] for network in (networks or {}).values() if network.get("IPAddress")), "")
+
+
+def _inspected_ports(ports: Mapping[str, Any]) -> tuple[PortMapping, ...]:
+    mappings = []
+    for key, bindings in ports.items():
+        number, _, protocol = key.partition("/")
+        mappings += [
+            PortMapping(
+                container_port=int(number),
+                host_port=int(binding["HostPort"] or 0),
+                host_ip=binding["HostIp"],
+                protocol=protocol or "tcp",
+            )
+            for binding in bindings or ()
+        ]
+    return _unique(mappings)
+
+
+def _unique(ports: Any) -> tuple[PortMapping, ...]:
+    return tuple(sorted(set(ports), key=lambda port: (port.container_port, port.host_port, port.host_ip)))

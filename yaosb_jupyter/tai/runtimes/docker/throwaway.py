@@ -1,0 +1,104 @@
+"""A container for one small task: made, run, read, removed, also when cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from yaosb_jupyter.errors import NotFoundError, SandboxError, UnavailableError
+from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+
+_SECONDS = 60.0
+THROWAWAY_LABEL = "yaosb.throwaway"
+
+
+async def run_throwaway(
+    engine: Engine,
+    image: str,
+    argv: Sequence[str],
+    *,
+    host_config: Mapping[str, Any] | None = None,
+    check: bool = True,
+    seconds: float = _SECONDS,
+) -> tuple[int, bytes]:
+    """Exit code and standard output of ``argv`` run as root, without network and capabilities unless told otherwise.
+
+    Raises `UnavailableError` where it fails and ``check`` is set, `ImageNotFoundError`.
+    """
+    container = await start_throwaway(engine, image, argv, host_config=host_config)
+    try:
+        async with asyncio.timeout(seconds):
+            ended = await engine.call(lambda client: client.wait(container))
+        code = int(ended["StatusCode"])
+        output = await engine.call(lambda client: client.logs(container, stdout=True, stderr=False))
+        if check and code:
+            said = await engine.call(lambda client: client.logs(container, stdout=False, stderr=True))
+            raise UnavailableError(f"a helper container failed ({code}): {said.decode(errors='replace')[:500]}")
+    except TimeoutError as error:
+        raise UnavailableError("a helper container did not end in time") from error
+    finally:
+        await discard(engine, container)
+    return code, output
+
+
+async def start_throwaway(
+    engine: Engine, image: str, argv: Sequence[str], *, host_config: Mapping[str, Any] | None = None
+) -> str:
+    """Starts one and returns its id; the caller discards it."""
+    body = {
+        "Image": image,
+        "Entrypoint": list(argv[:1]),
+        "Cmd": list(argv[1:]),
+        "User": "0:0",
+        "Labels": {THROWAWAY_LABEL: "1"},
+        "HostConfig": {
+            "NetworkMode": "none",
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges"],
+            "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m"}},
+            **(host_config or {}),
+        },
+    }
+    return await create_started(engine, body)
+
+
+async def create_started(engine: Engine, body: dict[str, Any]) -> str:
+    """Creates and starts a container; leaves nothing behind where that fails or is cancelled."""
+    container = await create_container(engine, body)
+    try:
+        await engine.call(lambda client: client.start(container))
+    except BaseException:
+        await discard(engine, container)
+        raise
+    return container
+
+
+async def create_container(engine: Engine, body: dict[str, Any], name: str | None = None) -> str:
+    """The new container's id. Cancelled while the engine works on it, what was made is removed."""
+    making = asyncio.ensure_future(
+        engine.call(lambda client: client.create_container_from_config(body, name), sandbox=name)  # type: ignore[no-untyped-call]
+    )
+    try:
+        made = await asyncio.shield(making)
+    except asyncio.CancelledError:
+        with suppress(SandboxError):
+            await discard(engine, str((await making)["Id"]))
+        raise
+    return str(made["Id"])
+
+
+async def discard(engine: Engine, container: str) -> None:
+    """Removes a container by force, to the end even when cancelled. No-op when gone."""
+
+    async def remove() -> None:
+        with suppress(NotFoundError):
+            await engine.call(lambda client: client.remove_container(container, force=True, v=True))
+
+    removing = asyncio.ensure_future(remove())
+    try:
+        await asyncio.shield(removing)
+    except asyncio.CancelledError:
+        await asyncio.wait([removing])
+        raise
