@@ -1,0 +1,119 @@
+"""One suite over every runtime: `host` and what is made of it come once for each."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from tests.contract.box import Box
+from tests.contract.hosts import HOSTS, Host
+from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec, Runtime, RuntimeInfo
+
+
+class MakeSpec(Protocol):
+    def __call__(self, **fields: Any) -> EnvironmentSpec: ...
+
+
+class MakeBox(Protocol):
+    async def __call__(self, *, start: bool = True, runtime: Runtime | None = None, **fields: Any) -> Box: ...
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A short directory that an unprivileged sandbox can reach, as a data directory is."""
+    path = Path(tempfile.mkdtemp(prefix="yaosb-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("docker", marks=pytest.mark.docker),
+        pytest.param("embedded", marks=pytest.mark.embedded),
+    ]
+)
+def host(request: pytest.FixtureRequest, directory: Path) -> Iterator[Host]:
+    found = HOSTS[request.param](directory)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def labels() -> dict[str, str]:
+    return {"managed-by": "yao-sandbox", "sandbox-data-dir": f"test-{secrets.token_hex(6)}"}
+
+
+@pytest.fixture
+def make_spec(host: Host, labels: dict[str, str]) -> MakeSpec:
+    """A spec with every default; its directories are made, as the manager makes them."""
+
+    def make(**fields: Any) -> EnvironmentSpec:
+        uid = f"01TEST{secrets.token_hex(10).upper()}"
+        directory = host.directory / "sandboxes" / uid
+        for name in ("workspace", "run"):
+            (directory / name).mkdir(parents=True)
+        defaults: dict[str, Any] = {
+            "uid": uid,
+            "name": f"yao-sb-test-{uid.lower()}",
+            "image": host.image,
+            "directory": directory,
+            "workspace": directory / "workspace",
+        }
+        marked = {**labels, "sandbox-uid": uid, **fields.pop("labels", {})}
+        return EnvironmentSpec(**{**defaults, **fields, "labels": marked})
+
+    return make
+
+
+@pytest.fixture
+async def opened(host: Host, labels: dict[str, str]) -> AsyncIterator[tuple[Runtime, RuntimeInfo]]:
+    runtime = host.runtime()
+    yield runtime, await runtime.open()
+    for state in await runtime.list(labels):
+        await runtime.remove(state.runtime_id)
+    await runtime.close()
+
+
+@pytest.fixture
+def runtime(opened: tuple[Runtime, RuntimeInfo]) -> Runtime:
+    """An open runtime; what a test leaves on its host is removed."""
+    return opened[0]
+
+
+@pytest.fixture
+def info(opened: tuple[Runtime, RuntimeInfo]) -> RuntimeInfo:
+    """What the runtime told when it was opened."""
+    return opened[1]
+
+
+@pytest.fixture
+async def make_box(runtime: Runtime, make_spec: MakeSpec, labels: dict[str, str]) -> AsyncIterator[MakeBox]:
+    """An environment, running unless asked otherwise; its workspace is removed as its runtime removes them."""
+    used = runtime
+    made: list[EnvironmentSpec] = []
+
+    async def make(*, start: bool = True, runtime: Runtime | None = None, **fields: Any) -> Box:
+        owner = runtime or used
+        spec = make_spec(**fields)
+        made.append(spec)
+        box = Box(runtime=owner, runtime_id=await owner.create(spec), spec=spec)
+        return await box.start() if start else box
+
+    yield make
+    for state in await used.list(labels):
+        await used.remove(state.runtime_id)
+    for spec in made:
+        await used.remove_workspace(spec)
+
+
+@pytest.fixture
+async def box(make_box: MakeBox) -> Box:
+    return await make_box()
