@@ -13,6 +13,7 @@ from pathlib import Path
 from yaosb_jupyter.errors import CommandNotFoundError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.memory.engine import Environment
+from yaosb_jupyter.tai.runtimes.memory.processes import await_marks
 from yaosb_jupyter.types import WORKDIR
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -34,7 +35,7 @@ class Launch:
             raise CommandNotFoundError(f"no such working directory: {str(self.cwd)!r}", exit_code=126)
         uid, gid = self.user or (None, None)
         try:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 self.argv,
                 bufsize=0,
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -53,6 +54,8 @@ class Launch:
             raise CommandNotFoundError(
                 f"cannot start {self.argv[0]!r}: {error.strerror or error}", exit_code=126
             ) from error
+        await_marks(process.pid)
+        return process
 
 
 def prepare(

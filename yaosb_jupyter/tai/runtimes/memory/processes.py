@@ -16,6 +16,7 @@ from yaosb_jupyter.tai.threads import in_thread
 
 _PROC = Path("/proc")
 _KILL_SECONDS = 5.0
+_START_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,13 @@ def find(mark: bytes) -> Sequence[Process]:
         marked |= below
         grown = bool(below)
     return [processes[pid] for pid in sorted(marked)]
+
+
+def await_marks(pid: int) -> None:
+    """Returns when a process just started can be found by its marks: for some microseconds it has no environment."""
+    deadline = time.monotonic() + _START_SECONDS
+    while not _read(pid, "environ") and lookup(pid) is not None and time.monotonic() < deadline:
+        os.sched_yield()
 
 
 def send_all(processes: Iterable[Process], signum: int) -> None:
