@@ -1,0 +1,172 @@
+"""Sandboxes for notebooks: run code somewhere else, safely.
+
+What does the work is imported when it is first used, so that importing the package costs a notebook next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from yaosb_jupyter.errors import (
+    AlreadyExistsError,
+    AuthError,
+    CommandNotFoundError,
+    DataDirectoryBusyError,
+    ExecError,
+    ExecFailedError,
+    ExecTimeoutError,
+    ImageNotFoundError,
+    InvalidOptionError,
+    LimitExceededError,
+    NotAvailableError,
+    NotFoundError,
+    NotRunningError,
+    OutputLimitExceededError,
+    PathError,
+    PermissionDeniedError,
+    PoolInUseError,
+    PoolNotFoundError,
+    ProtocolError,
+    RuntimeUnavailableError,
+    SandboxError,
+    SandboxLostError,
+    UnavailableError,
+)
+from yaosb_jupyter.types import (
+    CreateOptions,
+    ExecChannel,
+    ExecResult,
+    Exit,
+    ExitStatus,
+    FileInfo,
+    Isolation,
+    Lifecycle,
+    ListFilter,
+    LogChunk,
+    Network,
+    Output,
+    PoolInfo,
+    PoolLimits,
+    PoolSpec,
+    PoolTimeouts,
+    PortMapping,
+    PullProgress,
+    SandboxInfo,
+    SandboxStats,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from yaosb_jupyter.blocking.entry import connect, init, manager
+    from yaosb_jupyter.blocking.manager import Manager
+    from yaosb_jupyter.blocking.sandbox import Sandbox
+    from yaosb_jupyter.blocking.stream import CommandStream
+    from yaosb_jupyter.core.manager import AsyncManager
+    from yaosb_jupyter.core.sandbox import AsyncSandbox
+    from yaosb_jupyter.daemon.connect import connect_async
+    from yaosb_jupyter.settings import Settings, load_settings
+
+    __version__: str
+
+_HOME = {
+    "AsyncManager": "core.manager",
+    "AsyncSandbox": "core.sandbox",
+    "CommandStream": "blocking.stream",
+    "Manager": "blocking.manager",
+    "Sandbox": "blocking.sandbox",
+    "Settings": "settings",
+    "__version__": "version",
+    "connect": "blocking.entry",
+    "connect_async": "daemon.connect",
+    "init": "blocking.entry",
+    "load_settings": "settings",
+    "manager": "blocking.entry",
+}
+
+__all__ = [
+    "AlreadyExistsError",
+    "AsyncManager",
+    "AsyncSandbox",
+    "AuthError",
+    "CommandNotFoundError",
+    "CommandStream",
+    "CreateOptions",
+    "DataDirectoryBusyError",
+    "ExecChannel",
+    "ExecError",
+    "ExecFailedError",
+    "ExecResult",
+    "ExecTimeoutError",
+    "Exit",
+    "ExitStatus",
+    "FileInfo",
+    "ImageNotFoundError",
+    "InvalidOptionError",
+    "Isolation",
+    "Lifecycle",
+    "LimitExceededError",
+    "ListFilter",
+    "LogChunk",
+    "Manager",
+    "Network",
+    "NotAvailableError",
+    "NotFoundError",
+    "NotRunningError",
+    "Output",
+    "OutputLimitExceededError",
+    "PathError",
+    "PermissionDeniedError",
+    "PoolInUseError",
+    "PoolInfo",
+    "PoolLimits",
+    "PoolNotFoundError",
+    "PoolSpec",
+    "PoolTimeouts",
+    "PortMapping",
+    "ProtocolError",
+    "PullProgress",
+    "RuntimeUnavailableError",
+    "Sandbox",
+    "SandboxError",
+    "SandboxInfo",
+    "SandboxLostError",
+    "SandboxStats",
+    "Settings",
+    "Status",
+    "UnavailableError",
+    "__version__",
+    "connect",
+    "connect_async",
+    "init",
+    "load_settings",
+    "manager",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """``%load_ext yaosb_jupyter``"""
+    from yaosb_jupyter.jupyter.extension import load_ipython_extension as load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """``%unload_ext yaosb_jupyter``"""
+    from yaosb_jupyter.jupyter.extension import unload_ipython_extension as unload
+
+    unload(shell)

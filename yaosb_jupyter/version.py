@@ -6,9 +6,9 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 
 try:
-    VERSION = version("yaosb-jupyter")
+    __version__ = version("yaosb-jupyter")
 except PackageNotFoundError:  # run from a checkout that is not installed
-    VERSION = "0"
+    __version__ = "0"
 
 
 def is_newer(one: str, other: str) -> bool:

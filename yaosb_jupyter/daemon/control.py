@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from yaosb_jupyter.link.connection import Connection
-from yaosb_jupyter.version import VERSION
+from yaosb_jupyter.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,4 +51,4 @@ class Control:
         return True
 
     def status(self) -> Status:
-        return Status(pid=os.getpid(), version=VERSION, clients=len(self.connections), serving=self._serving)
+        return Status(pid=os.getpid(), version=__version__, clients=len(self.connections), serving=self._serving)

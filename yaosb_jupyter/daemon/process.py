@@ -20,7 +20,7 @@ from yaosb_jupyter.errors import DataDirectoryBusyError
 from yaosb_jupyter.settings import Settings
 from yaosb_jupyter.tai.client import open_host
 from yaosb_jupyter.types import ListFilter
-from yaosb_jupyter.version import VERSION
+from yaosb_jupyter.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +48,9 @@ async def run(settings: Settings, *, idle_exit: float, ready: Callable[[], None]
     server = Server(place.socket, secret, lambda: service, control)
     try:
         await server.open()
-        facts = Facts(pid=os.getpid(), socket=str(place.socket), version=VERSION)
+        facts = Facts(pid=os.getpid(), socket=str(place.socket), version=__version__)
         await asyncio.to_thread(write_facts, place, facts)
-        log.info("serving %s on %s, version %s", settings.data_dir, place.socket, VERSION)
+        log.info("serving %s on %s, version %s", settings.data_dir, place.socket, __version__)
         ready()
         idle = asyncio.create_task(_stop_when_idle(service, control, idle_exit))
         try:

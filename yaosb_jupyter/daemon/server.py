@@ -17,7 +17,7 @@ from yaosb_jupyter.daemon.control import Control
 from yaosb_jupyter.daemon.operations import Session, serve
 from yaosb_jupyter.errors import AuthError
 from yaosb_jupyter.link.connection import Connection
-from yaosb_jupyter.version import VERSION
+from yaosb_jupyter.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Server:
 
         connection = Connection(
             dialled=False,
-            hello={"version": VERSION, "pid": os.getpid()},
+            hello={"version": __version__, "pid": os.getpid()},
             check=admit,
             handler=lambda stream: serve(session, stream),
             on_close=self._control.connections.discard,

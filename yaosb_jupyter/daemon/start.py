@@ -19,7 +19,7 @@ from yaosb_jupyter.daemon.place import Place, prepare, read_facts, read_secret
 from yaosb_jupyter.daemon.requests import DaemonStop
 from yaosb_jupyter.errors import NotAvailableError, ProtocolError
 from yaosb_jupyter.link.connection import Connection, RemoteError, dial_unix
-from yaosb_jupyter.version import VERSION, is_newer
+from yaosb_jupyter.version import __version__, is_newer
 from yaosb_jupyter.wire.errors import error_from_json
 
 _PATIENCE = 90.0
@@ -36,7 +36,7 @@ async def reach(place: Place) -> Connection:
     """
     await asyncio.to_thread(prepare, place)
     connection = await find(place)
-    if connection is not None and is_newer(VERSION, str((await connection.ready()).get("version", VERSION))):
+    if connection is not None and is_newer(__version__, str((await connection.ready()).get("version", __version__))):
         connection = await _hand_over(connection)
     return connection or await _start(place)
 
@@ -46,7 +46,7 @@ async def find(place: Place) -> Connection | None:
     facts = await asyncio.to_thread(read_facts, place)
     if facts is None:
         return None
-    hello = {"version": VERSION, "pid": os.getpid()}
+    hello = {"version": __version__, "pid": os.getpid()}
     try:
         hello["secret"] = await asyncio.to_thread(read_secret, place)
         return await dial_unix(Path(facts.socket), hello)

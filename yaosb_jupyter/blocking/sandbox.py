@@ -1,0 +1,191 @@
+"""`Sandbox`: one sandbox, as programs that do not use asyncio use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Self, Unpack, cast, overload
+
+from yaosb_jupyter.blocking.face import Face, feed
+from yaosb_jupyter.blocking.files import Files
+from yaosb_jupyter.blocking.loop import Calls, Loop
+from yaosb_jupyter.blocking.stream import CommandStream
+from yaosb_jupyter.core.execution import Command, CommandFields, ExecFields, OnOutput
+from yaosb_jupyter.core.sandbox import AsyncSandbox
+from yaosb_jupyter.types import ExecResult, LogChunk, SandboxInfo, SandboxStats
+from yaosb_jupyter.units import DurationLike, SizeLike
+
+Stdin = str | bytes | Iterable[bytes] | Iterable[str]
+
+
+class RunFields(CommandFields, total=False):
+    """As `ExecFields`, with ``stdin`` text, bytes or an iterable of them."""
+
+    check: bool
+    stdin: Stdin | None
+    errors: str
+    max_output: SizeLike
+    truncate: bool
+
+
+class Sandbox(Face):
+    """A handle on a sandbox; made by `Manager`. See `AsyncSandbox`, whose every call this waits for.
+
+    `close` (or leaving ``with``) lets go of it and ends the streams begun here; `remove` destroys it.
+    """
+
+    def __init__(self, loop: Loop, inner: AsyncSandbox) -> None:
+        super().__init__(loop)
+        self._inner = inner
+        self.files = Files(loop, inner.files)
+
+    @property
+    def uid(self) -> str:
+        return self._inner.uid
+
+    @property
+    def id(self) -> str:
+        return self._inner.id
+
+    @property
+    def owner(self) -> str:
+        return self._inner.owner
+
+    @property
+    def last_info(self) -> SandboxInfo:
+        """What was known when the handle was made or last asked (`info`, `start`, `stop`)."""
+        return self._inner.last_info
+
+    def __repr__(self) -> str:
+        return repr(self._inner).replace("<Async", "<", 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @overload
+    def exec(
+        self,
+        command: Command,
+        *,
+        encoding: str = "utf-8",
+        on_stdout: OnOutput[str] | None = None,
+        on_stderr: OnOutput[str] | None = None,
+        **fields: Unpack[RunFields],
+    ) -> ExecResult[str]: ...
+
+    @overload
+    def exec(
+        self,
+        command: Command,
+        *,
+        encoding: None,
+        on_stdout: OnOutput[bytes] | None = None,
+        on_stderr: OnOutput[bytes] | None = None,
+        **fields: Unpack[RunFields],
+    ) -> ExecResult[bytes]: ...
+
+    def exec(
+        self,
+        command: Command,
+        *,
+        encoding: str | None = "utf-8",
+        on_stdout: OnOutput[Any] | None = None,
+        on_stderr: OnOutput[Any] | None = None,
+        **fields: Unpack[RunFields],
+    ) -> ExecResult[Any]:
+        """Runs a command to its end; see `AsyncSandbox.exec`. The callbacks are called in this thread.
+
+        `KeyboardInterrupt` ends the command.
+        """
+        calls = Calls()
+        given = {
+            **exec_fields(fields),
+            "encoding": encoding,
+            "on_stdout": calls.bridge(on_stdout),
+            "on_stderr": calls.bridge(on_stderr),
+        }
+        return self._run(lambda: self._inner.exec(command, **cast(Any, given)), calls)
+
+    @overload
+    def stream(
+        self,
+        command: Command,
+        *,
+        encoding: str = "utf-8",
+        errors: str = "replace",
+        stdin: bool = False,
+        **fields: Unpack[CommandFields],
+    ) -> CommandStream[str]: ...
+
+    @overload
+    def stream(
+        self,
+        command: Command,
+        *,
+        encoding: None,
+        errors: str = "replace",
+        stdin: bool = False,
+        **fields: Unpack[CommandFields],
+    ) -> CommandStream[bytes]: ...
+
+    def stream(
+        self,
+        command: Command,
+        *,
+        encoding: str | None = "utf-8",
+        errors: str = "replace",
+        stdin: bool = False,
+        **fields: Unpack[CommandFields],
+    ) -> CommandStream[Any]:
+        """The same as events, while it runs: see `CommandStream`. ``stdin=True`` to send input."""
+        given = {"encoding": encoding, "errors": errors, "stdin": stdin, **fields}
+        return CommandStream(self._loop, self._inner.stream(command, **cast(Any, given)))
+
+    def start(self) -> SandboxInfo:
+        """No-op when running; makes the environment anew, with its files, where it vanished."""
+        return self._run(self._inner.start)
+
+    def stop(self, timeout: DurationLike | None = None) -> SandboxInfo:
+        """Ends its processes, keeps its files. ``timeout`` seconds between SIGTERM and SIGKILL. No-op when stopped."""
+        return self._run(lambda: self._inner.stop(timeout))
+
+    def remove(self) -> None:
+        """Destroys it with its files."""
+        self._run(self._inner.remove)
+
+    def info(self) -> SandboxInfo:
+        """What it is now. Not use: no timeout begins anew."""
+        return self._run(self._inner.info)
+
+    def stats(self) -> SandboxStats:
+        """What it uses now. Raises `NotRunningError`."""
+        return self._run(self._inner.stats)
+
+    def logs(
+        self, *, follow: bool = False, tail: int | None = None, since: datetime | None = None
+    ) -> Iterator[LogChunk]:
+        """Output of its main process: the last ``tail`` lines, and with ``follow`` what comes."""
+        return self._iterate(lambda: self._inner.logs(follow=follow, tail=tail, since=since))
+
+    def kill_process(self, pattern: str) -> Sequence[int]:
+        """Ends the processes whose full command line matches the regular expression; returns their pids inside."""
+        return self._run(lambda: self._inner.kill_process(pattern))
+
+    def heartbeat(self, *, active: bool, process_count: int = 0) -> None:
+        """Tells the manager whether something is going on inside; only ``active`` postpones the idle timeout."""
+        self._run(lambda: self._inner.heartbeat(active=active, process_count=process_count))
+
+    def close(self) -> None:
+        """Lets go of the handle; the sandbox goes on. Streams begun here end."""
+        self._run(self._inner.close)
+
+
+def exec_fields(fields: RunFields) -> ExecFields:
+    """For the asynchronous face: an iterable for stdin is taken in a thread."""
+    stdin = fields.get("stdin")
+    if stdin is None or isinstance(stdin, str | bytes):
+        return cast(ExecFields, fields)
+    return cast(ExecFields, {**fields, "stdin": feed(cast(Iterable[Any], stdin))})
