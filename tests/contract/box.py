@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+from yaosb_jupyter.errors import NotFoundError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec, ExecStream, Runtime
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import ExecChannel, ExecOptions, ExitStatus
@@ -92,6 +93,14 @@ class Box:
 
     async def read(self, path: str) -> bytes:
         return b"".join([piece async for piece in self.volume.read(path)])
+
+    async def has(self, path: str) -> bool:
+        """Whether a file is there."""
+        try:
+            await self.volume.stat(path)
+        except NotFoundError:
+            return False
+        return True
 
     async def write(self, path: str, data: bytes, mode: int | None = None) -> None:
         await self.volume.write(path, pieces(data), mode=mode)

@@ -148,14 +148,14 @@ async def test_x15_a_call_on_one_not_running_says_so_at_once(state: str, call: s
 
 async def test_stop_ends_all_its_processes(box: Box) -> None:
     await box.sh(f"setsid sh -c '{TICKING}' >/dev/null 2>&1 &")
-    await eventually(lambda: _exists(box, "ticks"), what="the daemon ticks")
+    await eventually(lambda: box.has("ticks"), what="the daemon ticks")
     await box.stop()
     assert await is_still(box)
 
 
 async def test_remove_ends_all_its_processes(box: Box) -> None:
     await box.sh(f"setsid sh -c '{TICKING}' >/dev/null 2>&1 &")
-    await eventually(lambda: _exists(box, "ticks"), what="the daemon ticks")
+    await eventually(lambda: box.has("ticks"), what="the daemon ticks")
     await box.runtime.remove(box.runtime_id)
     assert await is_still(box)
 
@@ -169,14 +169,14 @@ async def test_our_own_main_process_ends_at_once(box: Box) -> None:
 async def test_a_main_process_is_asked_first(make_box: MakeBox) -> None:
     script = "trap 'echo bye > bye; exit 0' TERM; echo up > up; while :; do sleep 0.05; done"
     box = await make_box(cmd=("sh", "-c", script))
-    await eventually(lambda: _exists(box, "up"), what="the main process runs")
+    await eventually(lambda: box.has("up"), what="the main process runs")
     await box.stop(timeout=10)
     assert await box.read("bye") == b"bye\n"
 
 
 async def test_a_main_process_that_ignores_term_is_killed_after_the_timeout(make_box: MakeBox) -> None:
     box = await make_box(cmd=("sh", "-c", f"trap '' TERM; {TICKING}"))
-    await eventually(lambda: _exists(box, "ticks"), what="the main process runs")
+    await eventually(lambda: box.has("ticks"), what="the main process runs")
     began = time.monotonic()
     await box.stop(timeout=1)
     assert 0.9 < time.monotonic() - began < 6
@@ -238,11 +238,3 @@ async def test_a_cancelled_start_can_be_repeated(after: float, make_box: MakeBox
     await asyncio.wait([starting])
     await box.start()
     assert (await box.sh("echo up")).stdout == b"up\n"
-
-
-async def _exists(box: Box, path: str) -> bool:
-    try:
-        await box.volume.stat(path)
-    except NotFoundError:
-        return False
-    return True
