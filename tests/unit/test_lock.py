@@ -16,30 +16,35 @@ from yaosb_jupyter.errors import DataDirectoryBusyError, NotAvailableError
 
 
 def test_m18_the_second_owner_is_told_who_is_the_first(tmp_path: Path) -> None:
-    lock = DataDirectoryLock.acquire(tmp_path)
+    lock = DataDirectoryLock(tmp_path)
+    lock.acquire()
     assert lock_owner(tmp_path) == LockOwner.of_this_process()
     with pytest.raises(DataDirectoryBusyError, match=f"process {os.getpid()} owns.*YAO_DATA_DIR"):
-        DataDirectoryLock.acquire(tmp_path)
+        DataDirectoryLock(tmp_path).acquire()
     lock.release()
     lock.release()
     assert lock_owner(tmp_path) is None
-    DataDirectoryLock.acquire(tmp_path).release()
+    again = DataDirectoryLock(tmp_path)
+    again.acquire()
+    again.release()
 
 
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     program = (
         "import os, sys; from pathlib import Path; from yaosb_jupyter.core.lock import DataDirectoryLock;"
-        "DataDirectoryLock.acquire(Path(sys.argv[1])); print(os.getpid(), flush=True); sys.stdin.read()"
+        "lock = DataDirectoryLock(Path(sys.argv[1])); lock.acquire(); print(os.getpid(), flush=True); sys.stdin.read()"
     )
     argv = [sys.executable, "-c", program, str(tmp_path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         pid = process.stdout.readline().strip()
         with pytest.raises(DataDirectoryBusyError, match=f"process {pid} owns"):
-            DataDirectoryLock.acquire(tmp_path)
+            DataDirectoryLock(tmp_path).acquire()
         process.kill()
         process.wait()
-    DataDirectoryLock.acquire(tmp_path).release()
+    again = DataDirectoryLock(tmp_path)
+    again.acquire()
+    again.release()
 
 
 MOUNTS = """\
@@ -65,4 +70,4 @@ def test_network_file_systems_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotAvailableError, match="YAO_DATA_DIR"):
-        DataDirectoryLock.acquire(tmp_path / "file" / "data")
+        DataDirectoryLock(tmp_path / "file" / "data").acquire()

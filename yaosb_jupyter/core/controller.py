@@ -25,6 +25,7 @@ from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.core.usage import Usage
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.settings import Settings
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import PoolSpec
 
 _CLOSE_PATIENCE = 30.0
@@ -48,6 +49,7 @@ class Controller:
         self.pooling = Pooling(state, self.follower, remover)
         self.reaper = Reaper(state, self.operations, remover)
         self._reaping: asyncio.Task[None] | None = None
+        self._closed = False
 
     @classmethod
     async def open(cls, settings: Settings, *, opener: Opener, clock: Clock | None = None) -> Self:
@@ -55,12 +57,12 @@ class Controller:
 
         Raises `DataDirectoryBusyError`, `NotAvailableError` where no pool can be reached.
         """
-        lock = await asyncio.to_thread(DataDirectoryLock.acquire, settings.data_dir)
+        lock = DataDirectoryLock(settings.data_dir)
         try:
-            state = await _make_state(settings, opener, clock or SystemClock())
-            controller = cls(state, lock)
+            await in_thread(lock.acquire)
+            controller = cls(await _make_state(settings, opener, clock or SystemClock()), lock)
         except BaseException:
-            await asyncio.to_thread(lock.release)
+            await in_thread(lock.release)
             raise
         try:
             await controller._restore()
@@ -74,7 +76,7 @@ class Controller:
         state = self._state
         for spec in state.settings.all_pools():
             state.pools.add(spec)
-        for record in await asyncio.to_thread(state.store.load_all):
+        for record in await in_thread(state.store.load_all):
             # A new entry counts as just used: the grace of one idle period.
             state.table.add(Entry(record, state.clock))
             state.pools.retire(record.pool, record.address)
@@ -83,7 +85,7 @@ class Controller:
             if pool.connected:
                 await self._reconcile(pool)
             self.follower.begin(pool)
-        await asyncio.to_thread(state.store.sweep)
+        await in_thread(state.store.sweep)
 
     async def _reconcile(self, pool: Pool) -> None:
         try:
@@ -101,7 +103,17 @@ class Controller:
         return self._state.settings
 
     async def close(self) -> None:
-        """Lets go of everything; sandboxes go on. Commands whose output this process was reading are ended."""
+        """Lets go; sandboxes go on. Commands whose output this process was reading are ended. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._wind_down()
+        finally:
+            await self._state.pools.close()
+            await in_thread(self._lock.release)
+
+    async def _wind_down(self) -> None:
         if self._reaping is not None:
             self._reaping.cancel()
             await asyncio.gather(self._reaping, return_exceptions=True)
@@ -113,8 +125,6 @@ class Controller:
         await self._state.tasks.close(_CLOSE_PATIENCE)
         for entry in self._state.table:
             await self._state.save(entry)
-        await self._state.pools.close()
-        await asyncio.to_thread(self._lock.release)
 
 
 async def _make_state(settings: Settings, opener: Opener, clock: Clock) -> State:
@@ -131,7 +141,7 @@ async def _make_state(settings: Settings, opener: Opener, clock: Clock) -> State
         settings=settings,
         clock=clock,
         store=store,
-        data_dir_id=await asyncio.to_thread(open_directories),
+        data_dir_id=await in_thread(open_directories),
         table=Table(),
         pools=Pools(make_pool),
         tasks=Tasks(),

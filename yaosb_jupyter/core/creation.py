@@ -22,6 +22,7 @@ from yaosb_jupyter.errors import (
     PoolNotFoundError,
     SandboxError,
 )
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import CreateOptions, SandboxRecord, Status
 
 
@@ -122,7 +123,7 @@ class Creator:
     async def _build(self, entry: Entry, progress: Progress | None) -> None:
         async with entry.lock:
             try:
-                await asyncio.to_thread(self._state.store.prepare, entry.record)
+                await in_thread(self._state.store.prepare, entry.record)
                 runtime_id = await self._operations.make(entry, progress)
                 if entry.record.options.start:
                     changes = await self._operations.run(entry, runtime_id)

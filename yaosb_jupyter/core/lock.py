@@ -38,30 +38,30 @@ class LockOwner:
 
 
 class DataDirectoryLock:
-    """Held from `acquire` to `release`, or to the end of the process. Blocking, for a moment: call it in a thread."""
+    """Held from `acquire` to `release`, or to the end of the process. Both block for a moment: for threads."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._descriptor = -1
 
-    @classmethod
-    def acquire(cls, data_dir: Path) -> Self:
+    def acquire(self) -> None:
         """Raises `DataDirectoryBusyError` naming the owner, `NotAvailableError` on a network file system."""
         try:
-            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            refuse_network_file_system(data_dir)
-            descriptor = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            refuse_network_file_system(self._data_dir)
+            descriptor = os.open(self._data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise NotAvailableError(
-                f"the data directory {data_dir} cannot be used: {error}", hint="choose another one: YAO_DATA_DIR"
+                f"the data directory {self._data_dir} cannot be used: {error}", hint="choose another one: YAO_DATA_DIR"
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise _busy(data_dir, lock_owner(data_dir)) from None
+            raise _busy(self._data_dir, lock_owner(self._data_dir)) from None
+        self._descriptor = descriptor
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(asdict(LockOwner.of_this_process())).encode(), 0)
-        return cls(descriptor)
 
     def release(self) -> None:
         """Idempotent. The file stays: removing it would let two owners hold two files of one name."""

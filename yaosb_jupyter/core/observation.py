@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from yaosb_jupyter.core.removal import Remover
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.errors import NotFoundError, RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, EnvironmentState
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import Lifecycle, SandboxRecord, Status
 
 GONE = "its environment was removed by somebody else"
@@ -119,7 +119,7 @@ class Observer:
             await self._remover.remove(entry)
             return
         log.warning("%s: its record was lost and is restored from its labels", record.id)
-        await asyncio.to_thread(self._state.store.prepare, entry.record)
+        await in_thread(self._state.store.prepare, entry.record)
         self._state.alarm.ring()
 
     def _completed(self, record: SandboxRecord, pool: Pool) -> SandboxRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from typing import Any
 
@@ -20,6 +19,7 @@ from yaosb_jupyter.errors import (
     RuntimeUnavailableError,
     SandboxError,
 )
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import Status
 
 _LAST_WORDS = 10  # lines of the main process told when it ends at once
@@ -61,7 +61,7 @@ class Operations:
         try:
             return await self.run(entry, entry.record.runtime_id)
         except NotFoundError:
-            await asyncio.to_thread(self._state.store.prepare, entry.record)
+            await in_thread(self._state.store.prepare, entry.record)
             runtime_id = await self.make(entry, None)
             return {**await self.run(entry, runtime_id), "runtime_id": runtime_id}
 

@@ -89,8 +89,11 @@ class Reaper:
 
     async def _keep_last_active(self) -> None:
         """Writes the times of last use, which change with every call, once in a while."""
-        now = self._state.clock.now()
+        now = self._state.clock.now().timestamp()
         for entry in self._state.table:
-            seen = entry.record.last_active.timestamp() + LONGEST_SLEEP
-            if not entry.lock.locked() and now.timestamp() - entry.activity.idle > seen:
-                await self._state.save(entry)
+            written = entry.record.last_active.timestamp()
+            if entry.lock.locked() or now - entry.activity.idle < written + LONGEST_SLEEP:
+                continue
+            async with entry.lock:
+                if entry in self._state.table:
+                    await self._state.save(entry)

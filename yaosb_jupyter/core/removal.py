@@ -3,7 +3,6 @@ gone."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from yaosb_jupyter.core.entry import Entry
@@ -12,6 +11,7 @@ from yaosb_jupyter.core.patience import CHANGE, within
 from yaosb_jupyter.core.pool import Pool
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.errors import SandboxError
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import Lifecycle, Status
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Remover:
 
     async def _remove_files(self, entry: Entry) -> None:
         record = entry.record
-        await asyncio.to_thread(self._state.store.delete, record.uid, record.owner, record.id)
+        await in_thread(self._state.store.delete, record.uid, record.owner, record.id)
 
     def _retire(self, pool: Pool) -> None:
         if pool.retired and not self._state.table.of_pool(pool.name):

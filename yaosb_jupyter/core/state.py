@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from yaosb_jupyter.core.records import RecordStore
 from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.settings import Settings
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import Network, SandboxRecord
 
 
@@ -41,10 +41,10 @@ class State:
         return environment_spec(entry.record, self.store, self.data_dir_id, shared_files=pool.host.info.shared_files)
 
     async def save(self, entry: Entry, **changes: Any) -> None:
-        """Changes the record, in memory at once, then on disk."""
+        """Changes the record, in memory at once, then on disk. The caller holds the entry's lock."""
         last_active = self.clock.now() - timedelta(seconds=entry.activity.idle)
         record = entry.update(last_active=last_active, **changes)
-        await asyncio.to_thread(self.store.save, record)
+        await in_thread(self.store.save, record)
 
 
 def environment_spec(
