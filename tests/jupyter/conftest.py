@@ -13,7 +13,7 @@ from IPython.utils.capture import CapturedIO, capture_output
 from traitlets.config import Config
 
 from yaosb_jupyter.core.manager import AsyncManager
-from yaosb_jupyter.jupyter.extension import register, unregister
+from yaosb_jupyter.jupyter.extension import register, unload_ipython_extension
 from yaosb_jupyter.jupyter.session import Session
 from yaosb_jupyter.types import PoolSpec
 
@@ -75,8 +75,8 @@ def notebook(
         manager = await session.manager()
         for info in await manager.list():
             await manager.remove(info.uid)
-        await session.close()
+        await manager.close()
 
     portal.call(clean)
-    unregister(shell)
+    unload_ipython_extension(shell)
     shell.reset()

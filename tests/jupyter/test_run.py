@@ -133,7 +133,7 @@ async def interrupted(sandbox: AsyncSandbox, body: str) -> tuple[float, str]:
     """Cancels a script once it has written; how long its end took, and all it wrote."""
     mailbox: Mailbox[Event] = Mailbox()
     running = asyncio.create_task(run_script(sandbox, Script(body=body, lang="python"), mailbox))
-    written = text(await asyncio.to_thread(mailbox.take, 0.0, 20.0) or [])
+    written = text(await asyncio.to_thread(mailbox.take, timeout=20.0) or [])
     began = time.monotonic()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -36,6 +36,11 @@ class Manager(Face):
         loop = background()
         return cls(loop, loop.run(lambda: AsyncManager.open(settings, **overrides)))
 
+    @property
+    def inner(self) -> AsyncManager:
+        """The asynchronous face that this one waits for. It lives on the background loop."""
+        return self._inner
+
     def __enter__(self) -> Self:
         return self
 

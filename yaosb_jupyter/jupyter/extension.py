@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+
 from IPython.core.interactiveshell import InteractiveShell
 
+from yaosb_jupyter.blocking.entry import manager
+from yaosb_jupyter.blocking.loop import background
+from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.jupyter.completion import COMMANDS, Completer
 from yaosb_jupyter.jupyter.foreground import Start
 from yaosb_jupyter.jupyter.known import SessionKnown
 from yaosb_jupyter.jupyter.magics import SandboxMagics
-from yaosb_jupyter.jupyter.session import Session
+from yaosb_jupyter.jupyter.session import Session, notebook_name
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """The magics, over this process's manager, which connects when it is first needed."""
+    register(shell, Session(_connect, notebook_name(os.environ, shell.user_ns)), background().start)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Takes magics and completion away; sandboxes go on."""
+    for command in COMMANDS:
+        kind = "cell" if command.startswith("%%") else "line"
+        shell.magics_manager.magics[kind].pop(command.lstrip("%"), None)
+        shell.strdispatchers["complete_command"].strs.pop(command, None)
 
 
 def register(shell: InteractiveShell, session: Session, start: Start) -> None:
@@ -19,9 +38,6 @@ def register(shell: InteractiveShell, session: Session, start: Start) -> None:
         shell.set_hook("complete_command", completer, str_key=command)  # type: ignore[no-untyped-call]
 
 
-def unregister(shell: InteractiveShell) -> None:
-    """Takes magics and completion away."""
-    for command in COMMANDS:
-        kind = "cell" if command.startswith("%%") else "line"
-        shell.magics_manager.magics[kind].pop(command.lstrip("%"), None)
-        shell.strdispatchers["complete_command"].strs.pop(command, None)
+async def _connect() -> AsyncManager:
+    # The blocking way in, for the one manager that a notebook's own code gets too.
+    return (await asyncio.to_thread(manager)).inner

@@ -44,7 +44,7 @@ def follow(
     future = start(run)
     try:
         shown = 0.0
-        while (items := mailbox.take(pause=shown + interval - time.monotonic())) is not None:
+        while (items := mailbox.take(not_before=shown + interval)) is not None:
             show(items)
             shown = time.monotonic()
         return future.result()

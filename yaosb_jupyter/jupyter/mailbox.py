@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from typing import Generic, TypeVar
 
@@ -44,13 +45,15 @@ class Mailbox(Generic[T]):
             self._closed = True
             self._changed.notify_all()
 
-    def take(self, pause: float = 0.0, timeout: float | None = None) -> list[T] | None:
+    def take(self, not_before: float = 0.0, timeout: float | None = None) -> list[T] | None:
         """All items there are, at least one; None at the end; ``[]`` after ``timeout`` seconds.
 
-        ``pause``: where the end is not reached, more items are collected for so many seconds.
+        ``not_before``: where neither the end nor the limit is reached, more items are collected until that time of the
+        monotonic clock.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._closed, timeout)
+            pause = not_before - time.monotonic()
             if self._items and pause > 0:
                 self._changed.wait_for(lambda: self._closed or self._weight >= self._limit, pause)
             items = list(self._items)

@@ -12,9 +12,12 @@ from yaosb_jupyter.units import format_size
 SHOWN = 2**20
 """How much of a command's output a cell shows."""
 
+KEPT = 64 * 2**20
+"""How many bytes of each of a command's outputs its result holds, from the end."""
+
 _TAIL = 4096
 _FLOOD = 16384
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?!\n)", re.MULTILINE)
 
 
 class OutputWriter:
@@ -33,11 +36,11 @@ class OutputWriter:
     def write(self, batch: Iterable[Output[str]]) -> None:
         """Shows a batch."""
         for channel, written in _merged(batch):
-            text = last_writing(written)
             room = self._limit - self._shown.total
             if self._held or room <= 0:
-                self._hold(text)
+                self._hold(written)
                 continue
+            text = last_writing(written)
             kept = text if "\r" in text else text[:room]
             self._emit(channel, kept)
             self._shown.add(kept)
@@ -50,19 +53,17 @@ class OutputWriter:
             return
         left_out = self._held - len(self._tail)
         if left_out:
-            size = format_size(left_out)
-            self._emit(ExecChannel.STDERR, f"\n[{size} not shown; _sb.stdout and _sb.stderr hold the output]\n")
+            kept = f"_sb.stdout and _sb.stderr hold the last {format_size(KEPT)}"
+            self._emit(ExecChannel.STDERR, f"\n[{format_size(left_out)} not shown; {kept}]\n")
         self._emit(ExecChannel.STDOUT, self._tail)
         self._held, self._tail = 0, ""
 
     def _hold(self, text: str) -> None:
         if not self._held:
-            note = (
-                f"\n[{format_size(self._limit)} shown; the rest goes to _sb, its end is shown when the command ends]\n"
-            )
-            self._emit(ExecChannel.STDERR, note)
+            note = f"{format_size(self._limit)} shown; the end is shown when the command ends"
+            self._emit(ExecChannel.STDERR, f"\n[{note}]\n")
         self._held += len(text)
-        self._tail = (self._tail + text)[-_TAIL:]
+        self._tail = (self._tail + text[-_TAIL:])[-_TAIL:]
 
     def _emit(self, channel: ExecChannel, text: str) -> None:
         stream = self._streams[channel]
@@ -101,7 +102,7 @@ class VisibleLength:
 
 def last_writing(text: str) -> str:
     """A flood of rewritten lines without what was overwritten at once; other text as it is."""
-    return text if len(text) < _FLOOD else _OVERWRITTEN.sub("\r", text)
+    return text if len(text) < _FLOOD or "\r" not in text else _OVERWRITTEN.sub("\r", text)
 
 
 def _merged(batch: Iterable[Output[str]]) -> list[tuple[ExecChannel, str]]:

@@ -19,15 +19,13 @@ from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, NotFoundError, PathError, SandboxError
 from yaosb_jupyter.jupyter.events import Event
 from yaosb_jupyter.jupyter.mailbox import Mailbox
+from yaosb_jupyter.jupyter.output import KEPT
 from yaosb_jupyter.jupyter.script import language
 from yaosb_jupyter.types import ExecChannel, ExecResult, Exit, ExitStatus
 from yaosb_jupyter.units import format_duration
 
-KEPT = 64 * 2**20
-"""How many bytes of each output the result holds, from the end."""
-
 # An interrupted command has gone 300 ms after the interrupt: SIGINT, then SIGTERM, then SIGKILL.
-_LAST_WORDS = 0.15
+_LAST_WORDS = 0.12
 _GRACE = 0.05
 _CLEANUP = 2.0
 

@@ -57,11 +57,6 @@ class Session:
         if self.current == uid:
             self.current = ""
 
-    async def close(self) -> None:
-        if self._manager is not None:
-            await self._manager.close()
-            self._manager = None
-
 
 def notebook_name(environ: Mapping[str, str], namespace: Mapping[str, object]) -> str:
     """The id of a notebook's own sandbox: the same for each kernel of one notebook, where the front end tells its path.
