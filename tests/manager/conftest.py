@@ -11,16 +11,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tests.manager.daemon import through_daemon
 from tests.manager.rigs import DockerRig, EmbeddedRig, MemoryRig, Rig
 from yaosb_jupyter.core.clock import Clock
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.settings import Settings, load_settings
 
 OpenManager = Callable[..., Awaitable[AsyncManager]]
+Way = Callable[..., Awaitable[AsyncManager]]
 
 RIGS = [
     pytest.param(MemoryRig, id="memory"),
@@ -47,10 +49,11 @@ def memory_rig(tmp_path: Path) -> Iterator[MemoryRig]:
 
 @dataclass
 class Managers:
-    """Opens managers on one data directory, in this process."""
+    """Opens managers on one data directory, by themselves or behind a daemon's socket."""
 
     rig: Rig
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    way: Way = field(default=AsyncManager.open)
 
     def settings(self, **overrides: Any) -> Settings:
         given = {"pools": self.rig.pools("default"), "idle_timeout": 0, "stop_timeout": 1, **overrides}
@@ -59,15 +62,21 @@ class Managers:
         )
 
     async def open(self, *, clock: Clock | None = None, **overrides: Any) -> AsyncManager:
-        manager = await AsyncManager.open(self.settings(**overrides), opener=self.rig.opener, clock=clock)
+        manager = await self.way(self.settings(**overrides), opener=self.rig.opener, clock=clock)
         self.stack.push_async_callback(manager.close)
         return manager
 
 
+@pytest.fixture(params=[AsyncManager.open, through_daemon], ids=["direct", "daemon"])
+def way(request: pytest.FixtureRequest) -> Way:
+    """How a manager is reached."""
+    return cast(Way, request.param)
+
+
 @pytest.fixture
-async def open_manager(rig: Rig) -> AsyncIterator[OpenManager]:
+async def open_manager(rig: Rig, way: Way) -> AsyncIterator[OpenManager]:
     async with AsyncExitStack() as stack:
-        yield Managers(rig, stack).open
+        yield Managers(rig, stack, way).open
     if not isinstance(rig, MemoryRig):
         await remove_all(rig)
 
@@ -85,9 +94,9 @@ async def manager(open_manager: OpenManager) -> AsyncManager:
 
 
 @pytest.fixture
-async def managers_on_memory(memory_rig: MemoryRig) -> AsyncIterator[Managers]:
+async def managers_on_memory(memory_rig: MemoryRig, way: Way) -> AsyncIterator[Managers]:
     async with AsyncExitStack() as stack:
-        yield Managers(memory_rig, stack)
+        yield Managers(memory_rig, stack, way)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Unpack
 
@@ -22,7 +23,7 @@ async def connect_async(data_dir: Path | str | None = None, **defaults: Unpack[C
     the daemon from starting, `AuthError`, `InvalidOptionError`.
     """
     options = CreateOptions.of(**defaults)
-    place = Place.of(load_settings(data_dir=data_dir))
+    place = Place.of(await asyncio.to_thread(load_settings, data_dir=data_dir))
     line = Line(lambda: reach(place))
     await line.connect()
     return AsyncManager(RemoteService(line, options))

@@ -21,6 +21,7 @@ from yaosb_jupyter.version import __version__
 
 log = logging.getLogger(__name__)
 
+_BACKLOG = 128
 _CLOSE_PATIENCE = 10.0
 _PEER = struct.Struct("3i")
 
@@ -37,16 +38,16 @@ class Server:
 
     async def open(self) -> None:
         """Replaces a socket that a daemon left behind: whoever opens one holds the data directory's lock."""
+        bound = await asyncio.to_thread(_bind, self._path)
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(self._accept, str(self._path), backlog=128)
-        self._path.chmod(0o600)
+        self._server = await loop.create_unix_server(self._accept, sock=bound, backlog=_BACKLOG)
 
     async def close(self, reason: str) -> None:
         """Takes no more clients and ends the connections, and with them their commands."""
         if self._server is None:
             return
         self._server.close()
-        self._path.unlink(missing_ok=True)
+        await asyncio.to_thread(self._path.unlink, missing_ok=True)
         endings = [asyncio.create_task(each.close(reason)) for each in self._control.connections]
         if endings:
             _, late = await asyncio.wait(endings, timeout=_CLOSE_PATIENCE)
@@ -78,6 +79,18 @@ class Server:
         given = hello.get("secret")
         if not isinstance(given, str) or not hmac.compare_digest(given.encode(), self._secret.encode()):
             raise AuthError("the secret is wrong", hint="clients take it from the data directory")
+
+
+def _bind(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bound.bind(str(path))
+        path.chmod(0o600)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 def peer_uid(sock: socket.socket) -> int | None:
