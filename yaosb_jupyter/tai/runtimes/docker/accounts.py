@@ -94,7 +94,11 @@ class Accounts:
                 archive = b"".join([piece async for piece in response.chunks()])
         except NotFoundError:
             return ""
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            entry = tar.next()
-            file = tar.extractfile(entry) if entry is not None and entry.isreg() else None
-            return file.read().decode(errors="replace") if file is not None else ""
+        return await asyncio.to_thread(_first_file, archive)
+
+
+def _first_file(archive: bytes) -> str:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        entry = tar.next()
+        file = tar.extractfile(entry) if entry is not None and entry.isreg() else None
+        return file.read().decode(errors="replace") if file is not None else ""

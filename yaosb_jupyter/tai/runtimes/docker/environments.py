@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+from yaosb_jupyter.tai.runtimes.docker.scripts import KEEPALIVE_NAME
 from yaosb_jupyter.tai.runtimes.docker.spec import DIRECTORY_LABEL
 from yaosb_jupyter.tai.runtimes.docker.workspace import load_environment
 from yaosb_jupyter.types import WORKDIR
@@ -15,9 +16,10 @@ from yaosb_jupyter.types import WORKDIR
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentFacts:
-    """``env`` goes to every command; ``volume`` is the workspace's, empty where that is a directory of this host."""
+    """``own_main``: the main process is our keep-alive; ``env`` goes to every command; ``volume`` is the workspace's, empty where that is a directory of this host."""
 
     image: str
+    own_main: bool
     uid: int
     gid: int
     workdir: str = WORKDIR
@@ -56,6 +58,7 @@ class Environments:
         ]
         return EnvironmentFacts(
             image=found["Image"],
+            own_main=KEEPALIVE_NAME in (config.get("Cmd") or ()),
             uid=int(uid or 0),
             gid=int(gid or 0),
             workdir=config.get("WorkingDir") or WORKDIR,

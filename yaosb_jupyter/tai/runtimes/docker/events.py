@@ -107,7 +107,7 @@ class EventHub:
             self._task.result()
 
     def listen(self) -> AsyncIterator[EnvironmentEvent]:
-        listener = Listener(self.open, self._engine.address)
+        listener = Listener(self.open, self._listeners.discard, self._engine.address)
         self._listeners.add(listener)
         return listener
 
@@ -141,8 +141,11 @@ class EventHub:
 class Listener(AsyncIterator[EnvironmentEvent]):
     """One reader of the events; one that does not keep up is told that it has missed some."""
 
-    def __init__(self, open_hub: Callable[[], Awaitable[None]], address: EngineAddress) -> None:
+    def __init__(
+        self, open_hub: Callable[[], Awaitable[None]], leave: Callable[[Listener], None], address: EngineAddress
+    ) -> None:
         self._open_hub = open_hub
+        self._leave = leave
         self._address = address
         self._queue: asyncio.Queue[EnvironmentEvent | SandboxError] = asyncio.Queue(_MAX_WAITING)
 
@@ -159,3 +162,7 @@ class Listener(AsyncIterator[EnvironmentEvent]):
         if isinstance(event, SandboxError):
             raise event
         return event
+
+    async def aclose(self) -> None:
+        """Listens no more."""
+        self._leave(self)

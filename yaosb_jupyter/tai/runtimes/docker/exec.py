@@ -45,7 +45,13 @@ async def start_exec(
 ) -> DockerExecStream:
     """Starts a command. Cancelled meanwhile, it is ended."""
     nonce = "\x1e" + secrets.token_hex(16)
-    tree = Tree(runtime_id=runtime_id, user=options.user, marker=secrets.token_hex(16), nonce=nonce)
+    tree = Tree(
+        runtime_id=runtime_id,
+        command=options.argv[0],
+        user=options.user,
+        marker=secrets.token_hex(16),
+        nonce=nonce,
+    )
     argv = ["sh", "-c", WRAPPER, WRAPPER_NAME, nonce, "in" if options.stdin else "no", *options.argv]
     environment = {**env, MARKER: tree.marker}
     made = await engine.call(
@@ -207,8 +213,9 @@ class DockerExecStream(ExecStream):
         failed = next((each for each in self._reports.values() if each.failed), None)
         if failed is not None:
             what = "cannot be run" if failed.code == 126 else "was not found"
+            name = self._tree.command
             self._error = CommandNotFoundError(
-                f"the command {what}",
+                f"the command {name!r} {what}",
                 exit_code=failed.code,
                 sandbox=self._tree.runtime_id,
                 hint="check its name and PATH",

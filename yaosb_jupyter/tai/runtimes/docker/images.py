@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from docker import APIClient
 
 DEFAULT_IMAGE = "python:3.12-slim"
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d+)?/)?"
+_PATH = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_NAME = re.compile(rf"{_HOST}{_PATH}(?:/{_PATH})*(?::\w[\w.-]{{0,127}})?(?:@[A-Za-z0-9]+:[0-9a-f]{{32,}})?", re.ASCII)
 
 
 class Images:
@@ -26,9 +30,7 @@ class Images:
 
     async def facts(self, image: str) -> ImageFacts:
         """Raises `ImageNotFoundError` where it is not on the engine, `InvalidOptionError` for a bad name."""
-        if not image:
-            raise InvalidOptionError("image is empty", hint=f"for example {DEFAULT_IMAGE}")
-        found = await self._engine.call(lambda client: client.inspect_image(image))  # type: ignore[no-untyped-call]
+        found = await self._engine.call(lambda client: client.inspect_image(check_name(image)))  # type: ignore[no-untyped-call]
         config = found.get("Config") or {}
         return ImageFacts(
             image_id=found["Id"],
@@ -45,7 +47,7 @@ class Images:
 
     async def pull(self, image: str, progress: Callable[[PullProgress], None] | None) -> None:
         """Pulls, telling each layer's progress; cancelled, the engine stops too."""
-        name, tag = split_reference(image)
+        name, tag = split_reference(check_name(image))
         authorization = await self._engine.call(lambda client: _authorization(client, name))
         target = self._engine.target("images", "create", fromImage=name, tag=tag)
         try:
@@ -61,6 +63,13 @@ class Images:
             raise
         except SandboxError as error:
             raise pull_error(image, error.message) from error
+
+
+def check_name(image: str) -> str:
+    """Raises `InvalidOptionError` for what cannot name an image; ids of images are names too."""
+    if not _NAME.fullmatch(image):
+        raise InvalidOptionError(f"image {image!r} is not a valid name", hint=f"for example {DEFAULT_IMAGE}")
+    return image
 
 
 def split_reference(image: str) -> tuple[str, str]:

@@ -6,13 +6,15 @@ import asyncio
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     CommandNotFoundError,
     InvalidOptionError,
     NotFoundError,
+    NotRunningError,
+    RuntimeUnavailableError,
     SandboxError,
     UnavailableError,
 )
@@ -23,7 +25,7 @@ from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import EnvironmentFacts, Environments
 from yaosb_jupyter.tai.runtimes.docker.images import Images
 from yaosb_jupyter.tai.runtimes.docker.network import OwnNetwork
-from yaosb_jupyter.tai.runtimes.docker.scripts import REMOVE_CONTENT
+from yaosb_jupyter.tai.runtimes.docker.scripts import KEEPALIVE_NAME, REMOVE_CONTENT
 from yaosb_jupyter.tai.runtimes.docker.spec import (
     MAIN_ENVIRONMENT,
     Plan,
@@ -41,6 +43,8 @@ _NO_COMMAND = re.compile(
     r"executable file not found|exec format error|permission denied|no such file or directory: unknown"
 )
 _REMOVAL_SECONDS = 10.0
+_CONFIRM_SECONDS = 2.0
+_INIT = ("/sbin/docker-init", "docker-init", "/dev/init")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +58,8 @@ class Lifecycle:
     environments: Environments
     shared: bool
     swap_limit: bool
+    proven_images: set[str] = field(default_factory=set)
+    """Images in which our own main process was seen to start."""
 
     async def create(self, spec: EnvironmentSpec) -> str:
         check(spec)
@@ -82,6 +88,7 @@ class Lifecycle:
                 raise
         facts = EnvironmentFacts(
             image=image.image_id,
+            own_main=not spec.cmd,
             uid=identity.uid,
             gid=identity.gid,
             workdir=spec.workdir,
@@ -110,6 +117,7 @@ class Lifecycle:
             await self.engine.call(lambda client: client.remove_volume(name))
 
     async def start(self, runtime_id: str) -> None:
+        facts = await self.environments.get(runtime_id)
         try:
             await self._start(runtime_id)
         except SandboxError as error:
@@ -121,6 +129,10 @@ class Lifecycle:
                 await self._start(runtime_id)
             else:
                 raise
+        if not (facts.own_main and facts.image in self.proven_images):
+            await self._confirm_main(runtime_id)
+            if facts.own_main:
+                self.proven_images.add(facts.image)
 
     async def _start(self, runtime_id: str) -> None:
         try:
@@ -130,6 +142,35 @@ class Lifecycle:
                 raise
             hint = "the image has no sh: use cmd='image'" if 'exec: "sh"' in error.message else "check cmd"
             raise CommandNotFoundError(error.message, sandbox=runtime_id, hint=hint) from error
+
+    async def _confirm_main(self, runtime_id: str) -> None:
+        """The engine's init starts in any case: waits until it has become the command, or has failed to.
+
+        There is no event for the first, so the engine is asked, for two seconds at most.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CONFIRM_SECONDS):
+                while True:
+                    try:
+                        top = await self.engine.call(lambda client: client.top(runtime_id), sandbox=runtime_id)
+                    except (NotRunningError, RuntimeUnavailableError):
+                        await self._check_ended(runtime_id)
+                        return
+                    column = top["Titles"].index("CMD")
+                    if any(not row[column].startswith(_INIT) for row in top["Processes"] or ()):
+                        return
+                    await asyncio.sleep(0.01)
+
+    async def _check_ended(self, runtime_id: str) -> None:
+        found = await self.engine.call(lambda client: client.inspect_container(runtime_id), sandbox=runtime_id)
+        code = found["State"]["ExitCode"]
+        if found["State"]["Running"] or code not in (126, 127):
+            return  # it ran, and ended by itself
+        command = [*(found["Config"]["Entrypoint"] or ()), *(found["Config"]["Cmd"] or ())]
+        hint = "the image has no sh: use cmd='image'" if KEEPALIVE_NAME in command else "check cmd"
+        raise CommandNotFoundError(
+            f"the main process could not be started: {command[0]!r}", exit_code=code, sandbox=runtime_id, hint=hint
+        )
 
     async def stop(self, runtime_id: str, timeout: float) -> None:
         """The engine counts whole seconds: a fraction is rounded up."""

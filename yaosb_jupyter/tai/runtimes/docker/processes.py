@@ -39,6 +39,7 @@ class Tree:
     """A command's processes: where they run, as whom, and how they are told from others."""
 
     runtime_id: str
+    command: str
     user: str
     marker: str
     nonce: str

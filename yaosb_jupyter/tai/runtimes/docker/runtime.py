@@ -70,6 +70,7 @@ class DockerRuntime(Runtime):
         self._runtime_dir = runtime_dir
         self._engine_open: Engine | None = None
         self._parts_open: _Parts | None = None
+        self._shared = False
 
     async def open(self) -> RuntimeInfo:
         address = await asyncio.to_thread(resolve, self._address, self._options, environ=os.environ, home=Path.home())
@@ -81,6 +82,7 @@ class DockerRuntime(Runtime):
             await engine.close()
             raise
         self._engine_open, self._parts_open = engine, parts
+        self._shared = parts.info.shared_files
         return parts.info
 
     async def _assemble(self, engine: Engine) -> _Parts:
@@ -195,7 +197,7 @@ class DockerRuntime(Runtime):
         return self._parts.events.listen()
 
     def volume(self, spec: EnvironmentSpec, runtime_id: str) -> Volume:
-        if self._parts.info.shared_files:
+        if self._shared:
             return LocalVolume(spec.workspace, sandbox=runtime_id)
         return ArchiveVolume(self._engine, self._parts.environments, runtime_id)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from yaosb_jupyter.errors import NotRunningError
@@ -17,27 +18,31 @@ _SHORTEST_SECONDS = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """CPU time in nanoseconds at a moment of the loop's clock."""
+    """CPU time in nanoseconds at a moment of the engine's clock, in seconds."""
 
     cpu: int
     at: float
 
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> Sample:
+        cpu = figures.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage", 0)
+        return cls(cpu=int(cpu), at=datetime.fromisoformat(figures["read"]).timestamp())
+
 
 class StatsReader:
-    """Keeps each container's last sample, so that a call now and then needs no wait."""
+    """Keeps each container's last sample: a call needs one more, for which the engine takes up to a second."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._samples: dict[str, Sample] = {}
 
     async def read(self, runtime_id: str) -> SandboxStats:
-        now = asyncio.get_running_loop().time
-        before = self._samples.get(runtime_id)
-        if before is None or not _SHORTEST_SECONDS <= now() - before.at <= _FRESH_SECONDS:
-            before = Sample(cpu=_cpu(await self._figures(runtime_id)), at=now())
-            await asyncio.sleep(_SHORTEST_SECONDS)
         figures = await self._figures(runtime_id)
-        sample = Sample(cpu=_cpu(figures), at=now())
+        sample, before = Sample.of(figures), self._samples.get(runtime_id)
+        if before is None or not _SHORTEST_SECONDS <= sample.at - before.at <= _FRESH_SECONDS:
+            await asyncio.sleep(_SHORTEST_SECONDS)
+            figures = await self._figures(runtime_id)
+            sample, before = Sample.of(figures), sample
         self._samples[runtime_id] = sample
         return stats_of(figures, before, sample)
 
@@ -67,7 +72,3 @@ def stats_of(figures: Mapping[str, Any], before: Sample, sample: Sample) -> Sand
         network_rx=sum(network["rx_bytes"] for network in networks),
         network_tx=sum(network["tx_bytes"] for network in networks),
     )
-
-
-def _cpu(figures: Mapping[str, Any]) -> int:
-    return int(figures.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage", 0))
