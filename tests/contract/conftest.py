@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,8 +77,18 @@ def make_spec(host: Host, labels: dict[str, str]) -> MakeSpec:
 async def opened(host: Host, labels: dict[str, str]) -> AsyncIterator[tuple[Runtime, RuntimeInfo]]:
     runtime = host.runtime()
     yield runtime, await runtime.open()
+    await runtime.close()
+    await _remove(host, labels, [])
+
+
+async def _remove(host: Host, labels: dict[str, str], specs: Sequence[EnvironmentSpec]) -> None:
+    """By a runtime of its own: a test may have closed the one it had."""
+    runtime = host.runtime()
+    await runtime.open()
     for state in await runtime.list(labels):
         await runtime.remove(state.runtime_id)
+    for spec in specs:
+        await runtime.remove_workspace(spec)
     await runtime.close()
 
 
@@ -95,7 +105,7 @@ def info(opened: tuple[Runtime, RuntimeInfo]) -> RuntimeInfo:
 
 
 @pytest.fixture
-async def make_box(runtime: Runtime, make_spec: MakeSpec, labels: dict[str, str]) -> AsyncIterator[MakeBox]:
+async def make_box(host: Host, runtime: Runtime, make_spec: MakeSpec, labels: dict[str, str]) -> AsyncIterator[MakeBox]:
     """An environment, running unless asked otherwise; its workspace is removed as its runtime removes them."""
     used = runtime
     made: list[EnvironmentSpec] = []
@@ -108,10 +118,7 @@ async def make_box(runtime: Runtime, make_spec: MakeSpec, labels: dict[str, str]
         return await box.start() if start else box
 
     yield make
-    for state in await used.list(labels):
-        await used.remove(state.runtime_id)
-    for spec in made:
-        await used.remove_workspace(spec)
+    await _remove(host, labels, made)
 
 
 @pytest.fixture
