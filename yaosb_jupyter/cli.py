@@ -1,0 +1,203 @@
+"""``yaosb``: the daemon and its sandboxes from a shell.
+
+Exit codes: 0; 1 what was asked for failed; 2 it was not understood; 130 interrupted; ``exec`` gives the command's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from yaosb_jupyter.blocking.entry import connect
+from yaosb_jupyter.blocking.manager import Manager
+from yaosb_jupyter.blocking.stream import CommandStream
+from yaosb_jupyter.daemon.log import log_to_stderr
+from yaosb_jupyter.daemon.place import Place
+from yaosb_jupyter.daemon.process import run
+from yaosb_jupyter.daemon.stop import stop_daemon
+from yaosb_jupyter.doctor import Health, diagnose
+from yaosb_jupyter.errors import SandboxError
+from yaosb_jupyter.settings import Settings, load_settings
+from yaosb_jupyter.types import ExecChannel, Exit, SandboxInfo
+from yaosb_jupyter.units import format_duration, parse_duration
+from yaosb_jupyter.version import __version__
+from yaosb_jupyter.wire.codec import to_json
+
+INTERRUPTED = 130
+_PIECE = 1 << 16
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except SandboxError as error:
+        print(f"yaosb: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has had enough; nothing more goes there, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="yaosb", description="Sandboxes for notebooks.")
+    parser.add_argument("--version", action="version", version=f"yaosb {__version__}")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--data-dir", type=Path, help="default: $YAO_DATA_DIR, else the user's data directory")
+    told = argparse.ArgumentParser(add_help=False, parents=[common])
+    told.add_argument("--json", action="store_true", help="for programs")
+    verbs = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    serve = verbs.add_parser("serve", parents=[common], help="be the daemon, here in the foreground")
+    serve.add_argument("--idle-exit", metavar="DURATION", help="end after this long without use (default: never)")
+    serve.set_defaults(run=_serve)
+
+    stop = verbs.add_parser("stop", parents=[common], help="stop the daemon; sandboxes go on")
+    stop.set_defaults(run=_stop)
+
+    listing = verbs.add_parser("ls", parents=[told], help="list sandboxes")
+    listing.set_defaults(run=_ls)
+
+    remove = verbs.add_parser("rm", parents=[common], help="remove sandboxes with their files")
+    remove.add_argument("ids", nargs="+", metavar="ID")
+    remove.set_defaults(run=_rm)
+
+    create = verbs.add_parser("create", parents=[told], help="create a sandbox")
+    create.add_argument("id", nargs="?", default="", metavar="ID")
+    for option in ("pool", "image", "lifecycle", "idle-timeout", "memory", "network", "user"):
+        create.add_argument(f"--{option}")
+    create.add_argument("--cpus", type=float)
+    create.set_defaults(run=_create)
+
+    execute = verbs.add_parser("exec", parents=[common], help="run a command in a sandbox")
+    execute.add_argument("-i", "--interactive", action="store_true", help="pass stdin on")
+    execute.add_argument("--cwd", default="")
+    execute.add_argument("--timeout")
+    execute.add_argument("id", metavar="ID")
+    execute.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
+    execute.set_defaults(run=_exec)
+
+    doctor = verbs.add_parser("doctor", parents=[told], help="tell what works here, and what to do where it does not")
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    return load_settings(data_dir=args.data_dir)
+
+
+def _connect(args: argparse.Namespace) -> Manager:
+    return connect(args.data_dir)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    idle_exit = parse_duration(args.idle_exit, "--idle-exit") if args.idle_exit else 0.0
+    settings = _settings(args)
+    log_to_stderr()
+    asyncio.run(run(settings, idle_exit=idle_exit, ready=lambda: None))
+    return 0
+
+
+def _stop(args: argparse.Namespace) -> int:
+    pid = asyncio.run(stop_daemon(Place.of(_settings(args))))
+    print("no daemon runs" if pid is None else f"stopped the daemon (process {pid})")
+    return 0
+
+
+def _ls(args: argparse.Namespace) -> int:
+    with _connect(args) as manager:
+        infos = manager.list()
+    if args.json:
+        print(json.dumps(to_json(list(infos)), indent=2))
+    else:
+        print(_table(_HEADINGS, [_row(info) for info in infos]))
+    return 0
+
+
+def _rm(args: argparse.Namespace) -> int:
+    failed = False
+    with _connect(args) as manager:
+        for id in args.ids:
+            try:
+                manager.remove(id)
+                print(id)
+            except SandboxError as error:
+                print(f"yaosb: {error}", file=sys.stderr)
+                failed = True
+    return int(failed)
+
+
+def _create(args: argparse.Namespace) -> int:
+    names = ("pool", "image", "lifecycle", "idle_timeout", "memory", "network", "user", "cpus")
+    fields = {name: value for name in names if (value := getattr(args, name)) is not None}
+    with _connect(args) as manager:
+        info = manager.create(args.id, **fields).last_info
+    print(json.dumps(to_json(info), indent=2) if args.json else info.id)
+    return 0
+
+
+def _exec(args: argparse.Namespace) -> int:
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    outputs = {ExecChannel.STDOUT: sys.stdout.buffer, ExecChannel.STDERR: sys.stderr.buffer}
+    with _connect(args) as manager:
+        sandbox = manager.get(args.id)
+        given = {"cwd": args.cwd, "timeout": args.timeout}
+        stream = sandbox.stream(command, encoding=None, stdin=args.interactive, **given)
+        with stream:
+            if args.interactive:
+                threading.Thread(target=_feed, args=(stream,), daemon=True).start()
+            for event in stream:
+                if isinstance(event, Exit):
+                    return event.status.exit_code
+                outputs[event.channel].write(event.data)
+                outputs[event.channel].flush()
+    raise AssertionError("a stream ends with an Exit event")
+
+
+def _feed(stream: CommandStream[bytes]) -> None:
+    try:
+        while data := os.read(sys.stdin.fileno(), _PIECE):
+            stream.send(data)
+        stream.close_stdin()
+    except SandboxError:
+        pass  # the reader of the output meets it too, and tells it
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    findings = asyncio.run(diagnose(_settings(args)))
+    if args.json:
+        print(json.dumps(to_json(findings), indent=2))
+    else:
+        marks = {Health.GOOD: "ok", Health.FAIR: "--", Health.BAD: "!!"}
+        for finding in findings:
+            print(f"{marks[finding.health]}  {finding.name}: {finding.found}")
+            if finding.advice:
+                print(f"      {finding.advice}")
+    return int(any(finding.health is Health.BAD for finding in findings))
+
+
+_HEADINGS = ("ID", "STATUS", "LIFECYCLE", "POOL", "IMAGE", "AGE", "EXPIRES")
+
+
+def _row(info: SandboxInfo) -> tuple[str, ...]:
+    now = datetime.now(UTC)
+    status = info.status.value if info.reachable else f"{info.status.value}, unreachable"
+    age = format_duration(max(0.0, (now - info.created_at).total_seconds()))
+    left = info.expires_at and format_duration(max(0.0, (info.expires_at - now).total_seconds()))
+    return (info.id, status, info.lifecycle.value, info.pool, info.image, age, f"in {left}" if left else "never")
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (headings, *rows)]
+    return "\n".join(line.rstrip() for line in lines)
