@@ -35,7 +35,7 @@ class Engine:
         self._client: APIClient | None = None
         self._ssl = None if address.tls is None else address.tls.context()
         self._version = ""
-        self._background: set[asyncio.Future[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Connects; raises `NotAvailableError` where the `docker` package is missing."""
@@ -141,11 +141,12 @@ class Engine:
             raise
         return connection
 
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Lets ``work`` go on after its caller; `close` waits for it a little."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     async def close(self) -> None:
         """Idempotent. Threads that still wait for the engine end with their call."""

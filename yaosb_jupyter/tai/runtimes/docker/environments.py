@@ -16,7 +16,10 @@ from yaosb_jupyter.types import WORKDIR
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentFacts:
-    """``own_main``: the main process is our keep-alive; ``env`` goes to every command; ``volume`` is the workspace's, empty where that is a directory of this host."""
+    """``own_main``: the main process is our keep-alive; ``env`` goes to every command.
+
+    ``volume`` is the workspace's, empty where that is a directory of this host.
+    """
 
     image: str
     own_main: bool

@@ -111,9 +111,9 @@ class DockerExecStream(ExecStream):
         self._started = time.monotonic()
         self._timed_out = False
         self._ending: asyncio.Task[None] | None = None
-        self._timer: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         if options.timeout:
-            self._timer = asyncio.create_task(self._expire(options.timeout))
+            self._timer = asyncio.get_running_loop().call_later(options.timeout, self._expire)
 
     async def receive(self) -> tuple[ExecChannel, bytes] | None:
         async with self._reading:
@@ -162,7 +162,7 @@ class DockerExecStream(ExecStream):
         if self._is_over:
             return
         if self._ending is None:
-            self._ending = asyncio.create_task(self._end(grace))
+            self._ending = self._engine.in_background(self._end(grace))
         await asyncio.shield(self._ending)
 
     async def aclose(self) -> None:
@@ -284,34 +284,35 @@ class DockerExecStream(ExecStream):
         await self._hang_up()
 
     async def _hang_up(self) -> None:
-        timer, self._timer = self._timer, None
-        if timer is not None and timer is not asyncio.current_task():
-            timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         await self._connection.aclose()
 
-    async def _expire(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    def _expire(self) -> None:
         if self._ending is None and not self._is_over:
             self._timed_out = True
-            self._ending = asyncio.create_task(self._end(_TIMEOUT_GRACE, expired=True))
-            await asyncio.shield(self._ending)
+            self._ending = self._engine.in_background(self._end(_TIMEOUT_GRACE, expired=True))
 
     async def _end(self, grace: float, *, expired: bool = False) -> None:
-        """Ends the tree and sees that the stream ends; at the last, ends the container."""
-        ended = False
+        """Ends the tree and sees that the stream ends; a tree that resists to the last costs its container."""
+        ended = resists = False
         for attempt in range(_END_ATTEMPTS):
             try:
                 found = await self._processes.end_tree(self._tree, signals.SIGTERM, grace if not attempt else 0)
             except SandboxError as error:
                 _log.warning("a command in %s could not be ended yet: %s", self._tree.runtime_id, error)
-                found = 0
+                found, resists = 0, True
+            else:
+                resists = found > 0
             ended = ended or found > 0
             if expired:
                 self._tell_timed_out(ended)
             if await self._read_to_end():
                 return
+        if not resists:
+            return  # only its output is late
         _log.error("a command in %s resists: killing the container", self._tree.runtime_id)
-        with suppress(NotFoundError, SandboxError):
+        with suppress(SandboxError):
             await self._engine.call(lambda client: client.kill(self._tree.runtime_id))
         await self._read_to_end()
 

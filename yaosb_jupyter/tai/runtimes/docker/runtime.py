@@ -37,6 +37,7 @@ from yaosb_jupyter.tai.runtimes.docker.processes import Processes
 from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, working_directory
 from yaosb_jupyter.tai.runtimes.docker.state import inspected, listed
 from yaosb_jupyter.tai.runtimes.docker.stats import StatsReader
+from yaosb_jupyter.tai.runtimes.docker.throwaway import sweep
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
 from yaosb_jupyter.types import ExecOptions, LogChunk, Network, PullProgress, SandboxStats
@@ -95,7 +96,7 @@ class DockerRuntime(Runtime):
         environments = Environments(engine)
         accounts = Accounts(engine, facts, self._options.uid_range, shared=shared)
         events = EventHub(engine)
-        reach, _ = await asyncio.gather(self._reach(engine, network, facts), events.open())
+        reach, _, _ = await asyncio.gather(self._reach(engine, network, facts), events.open(), sweep(engine))
         info = RuntimeInfo(
             kind=self.kind,
             version=facts.version,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,6 +13,7 @@ from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 
 _SECONDS = 60.0
 THROWAWAY_LABEL = "yaosb.throwaway"
+_STALE_SECONDS = 600.0
 
 
 async def run_throwaway(
@@ -102,3 +104,11 @@ async def discard(engine: Engine, container: str) -> None:
     except asyncio.CancelledError:
         await asyncio.wait([removing])
         raise
+
+
+async def sweep(engine: Engine) -> None:
+    """Removes throwaway containers that a process left behind when it was killed."""
+    found = await engine.call(lambda client: client.containers(all=True, filters={"label": THROWAWAY_LABEL}))
+    for each in found:
+        if time.time() - each["Created"] > _STALE_SECONDS:
+            await discard(engine, each["Id"])
