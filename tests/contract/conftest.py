@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -73,52 +74,60 @@ def make_spec(host: Host, labels: dict[str, str]) -> MakeSpec:
     return make
 
 
-@pytest.fixture
-async def opened(host: Host, labels: dict[str, str]) -> AsyncIterator[tuple[Runtime, RuntimeInfo]]:
-    runtime = host.runtime()
-    yield runtime, await runtime.open()
-    await runtime.close()
-    await _remove(host, labels, [])
+@dataclass
+class Opened:
+    """The runtime of a test. `again` puts another in its place, as a restart of the manager does."""
 
+    host: Host
+    runtime: Runtime
+    info: RuntimeInfo
 
-async def _remove(host: Host, labels: dict[str, str], specs: Sequence[EnvironmentSpec]) -> None:
-    """By a runtime of its own: a test may have closed the one it had."""
-    runtime = host.runtime()
-    await runtime.open()
-    for state in await runtime.list(labels):
-        await runtime.remove(state.runtime_id)
-    for spec in specs:
-        await runtime.remove_workspace(spec)
-    await runtime.close()
+    async def again(self) -> Runtime:
+        await self.runtime.close()
+        self.runtime = self.host.runtime()
+        self.info = await self.runtime.open()
+        return self.runtime
 
 
 @pytest.fixture
-def runtime(opened: tuple[Runtime, RuntimeInfo]) -> Runtime:
+async def opened(host: Host, labels: dict[str, str]) -> AsyncIterator[Opened]:
+    runtime = host.runtime()
+    found = Opened(host=host, runtime=runtime, info=await runtime.open())
+    yield found
+    for state in await found.runtime.list(labels):
+        await found.runtime.remove(state.runtime_id)
+    await found.runtime.close()
+
+
+@pytest.fixture
+def runtime(opened: Opened) -> Runtime:
     """An open runtime; what a test leaves on its host is removed."""
-    return opened[0]
+    return opened.runtime
 
 
 @pytest.fixture
-def info(opened: tuple[Runtime, RuntimeInfo]) -> RuntimeInfo:
+def info(opened: Opened) -> RuntimeInfo:
     """What the runtime told when it was opened."""
-    return opened[1]
+    return opened.info
 
 
 @pytest.fixture
-async def make_box(host: Host, runtime: Runtime, make_spec: MakeSpec, labels: dict[str, str]) -> AsyncIterator[MakeBox]:
+async def make_box(opened: Opened, make_spec: MakeSpec, labels: dict[str, str]) -> AsyncIterator[MakeBox]:
     """An environment, running unless asked otherwise; its workspace is removed as its runtime removes them."""
-    used = runtime
     made: list[EnvironmentSpec] = []
 
     async def make(*, start: bool = True, runtime: Runtime | None = None, **fields: Any) -> Box:
-        owner = runtime or used
+        owner = runtime or opened.runtime
         spec = make_spec(**fields)
         made.append(spec)
         box = Box(runtime=owner, runtime_id=await owner.create(spec), spec=spec)
         return await box.start() if start else box
 
     yield make
-    await _remove(host, labels, made)
+    for state in await opened.runtime.list(labels):
+        await opened.runtime.remove(state.runtime_id)
+    for spec in made:
+        await opened.runtime.remove_workspace(spec)
 
 
 @pytest.fixture

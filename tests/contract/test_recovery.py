@@ -8,23 +8,20 @@ from contextlib import aclosing
 import pytest
 
 from tests.contract.box import Box, collect, eventually, mark
-from tests.contract.conftest import MakeBox
+from tests.contract.conftest import MakeBox, Opened
 from tests.contract.hosts import Host
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, SandboxLostError
 from yaosb_jupyter.tai.runtimes.base import Runtime
 from yaosb_jupyter.types import Status
 
 
-async def reopened(host: Host, box: Box) -> Box:
+async def after_a_restart(opened: Opened, box: Box) -> Box:
     """The same environment, as a manager finds it that was started anew."""
-    await box.runtime.close()
-    runtime = host.runtime()
-    await runtime.open()
-    return Box(runtime=runtime, runtime_id=box.runtime_id, spec=box.spec)
+    return Box(runtime=await opened.again(), runtime_id=box.runtime_id, spec=box.spec)
 
 
 async def test_a_restart_finds_environments_and_they_run_commands(
-    host: Host, make_box: MakeBox, labels: dict[str, str]
+    opened: Opened, make_box: MakeBox, labels: dict[str, str]
 ) -> None:
     running = await make_box(labels={"which": "running"}, env={"KEPT": "yes"})
     stopped = await make_box(labels={"which": "stopped"})
@@ -32,7 +29,7 @@ async def test_a_restart_finds_environments_and_they_run_commands(
     await running.sh("echo before > file")
     await stopped.stop()
 
-    again = await reopened(host, running)
+    again = await after_a_restart(opened, running)
     found = {state.labels["which"]: state for state in await again.runtime.list(labels)}
     assert {name: state.status for name, state in found.items()} == {
         "running": Status.RUNNING,
@@ -52,10 +49,9 @@ async def test_a_restart_finds_environments_and_they_run_commands(
     await again.runtime.remove(again.runtime_id)
     with pytest.raises(NotFoundError):
         await again.runtime.inspect(again.runtime_id)
-    await again.runtime.close()
 
 
-async def test_processes_go_on_while_no_manager_is_there(host: Host, box: Box) -> None:
+async def test_processes_go_on_while_no_manager_is_there(opened: Opened, box: Box) -> None:
     await box.sh("setsid sh -c 'while :; do echo tick >> ticks; sleep 0.05; done' >/dev/null 2>&1 &")
     await eventually(lambda: box.has("ticks"), what="the daemon ticks")
     await box.runtime.close()
@@ -65,9 +61,8 @@ async def test_processes_go_on_while_no_manager_is_there(host: Host, box: Box) -
         return (await box.volume.stat("ticks")).size > before
 
     await eventually(grew, what="the daemon ticks on")
-    again = await reopened(host, box)
+    again = await after_a_restart(opened, box)
     assert (await again.sh("echo up")).stdout == b"up\n"
-    await again.runtime.close()
 
 
 async def test_m10_removal_by_hand_is_told_by_the_next_call(host: Host, box: Box) -> None:
