@@ -103,7 +103,7 @@ async def test_x7_a_command_that_is_not_there(sandbox: AsyncSandbox, command: li
 async def test_x7_a_working_directory_that_is_not_there(sandbox: AsyncSandbox) -> None:
     with pytest.raises(CommandNotFoundError) as caught:
         await sandbox.exec(["true"], cwd="/no/such/directory")
-    assert caught.value.exit_code == 126
+    assert caught.value.exit_code in (126, 127)
 
 
 async def test_x8_characters_cut_at_chunk_borders(sandbox: AsyncSandbox) -> None:

@@ -257,6 +257,11 @@ async def test_m10_a_sandbox_removed_by_hand_is_told(manager: AsyncManager, rig:
     await sandbox.files.write("kept.txt", "kept")
     runtime_id = (await sandbox.info()).runtime_id
     await asyncio.to_thread(rig.vanish, runtime_id)
+
+    async def told() -> bool:  # killed first, removed then: an engine tells both
+        return (await sandbox.info()).status is Status.FAILED
+
+    await until(told)
     with pytest.raises(NotRunningError, match="removed"):
         await sandbox.exec("true")
     # Its files are its owner's: it can be had again.

@@ -17,7 +17,6 @@ from yaosb_jupyter.core.removal import Remover
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.core.streams import TrackedStream
 from yaosb_jupyter.errors import (
-    CommandNotFoundError,
     InvalidOptionError,
     NotFoundError,
     NotRunningError,
@@ -78,11 +77,10 @@ class Usage:
 
     async def lost(self, entry: Entry, cause: SandboxError | None) -> SandboxError | None:
         """See `CommandUse.lost`."""
-        if isinstance(cause, CommandNotFoundError):
+        if cause is not None:
             cause.sandbox = entry.record.id
-            return cause
-        if cause is not None and not isinstance(cause, NotFoundError | NotRunningError):
-            return cause
+            if not isinstance(cause, NotFoundError | NotRunningError):
+                return cause
         if not entry.lock.locked():  # else somebody is stopping or removing it, and its status tells
             await self._refresh(entry)
         record = entry.record
