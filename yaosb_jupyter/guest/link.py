@@ -11,7 +11,7 @@ from . import frames
 from .loop import READ, WRITE, Loop, Timer
 
 FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 2.0
+LONGEST_PAUSE = 0.5
 HELLO_TIMEOUT = 10.0
 HIGH_WATER = 2 * frames.WINDOW
 MAX_STREAMS = 4096
@@ -131,6 +131,10 @@ class Link:
     @property
     def congested(self) -> bool:
         return self._waiting > HIGH_WATER
+
+    @property
+    def flushed(self) -> bool:
+        return not self._outbox
 
     def dial(self) -> None:
         dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

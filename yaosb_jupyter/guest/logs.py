@@ -31,6 +31,9 @@ class Ring:
         self._size += len(data)
         while self._size > self._capacity:
             self._size -= len(self._chunks.popleft()[2])
+        self.wake()
+
+    def wake(self) -> None:
         for tell in list(self._followers):
             tell()
 
@@ -71,11 +74,19 @@ class Ring:
 class LogStream(Handler):
     """Sends the ring's content, and what follows if asked to, until the host cancels or the main process ends."""
 
-    def __init__(self, ring: Ring, stream: Stream, request: Dict[str, Any], over: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        ring: Ring,
+        stream: Stream,
+        request: Dict[str, Any],
+        over: Callable[[], bool],
+        all_sent: Callable[[], None],
+    ) -> None:
         self._ring = ring
         self._stream = stream
         self._follow = bool(request.get("follow"))
         self._over = over
+        self._all_sent = all_sent
         self._position, self._skip = ring.position(request.get("tail"), float(request.get("since") or 0))
         self._rest = b""
         self._kind = frames.DATA
@@ -88,7 +99,10 @@ class LogStream(Handler):
             if not self._rest:
                 self._position, chunk = self._ring.read(self._position)
                 if chunk is None:
-                    if not self._follow or self._over():
+                    if self._over():
+                        self._all_sent()
+                        self._end()
+                    elif not self._follow:
                         self._end()
                     return
                 self._kind, self._rest, self._skip = chunk[1], chunk[2][self._skip :], 0

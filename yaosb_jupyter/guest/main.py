@@ -19,6 +19,10 @@ from .loop import Loop
 from .service import FEATURES, Service, warn
 from .spawn import Spawner, StartError
 
+PATIENCE = 2.0
+"""How long the host has for taking the last words of the main process."""
+POLL = 0.01
+
 
 def main() -> int:
     config = _read_config()
@@ -36,9 +40,12 @@ def main() -> int:
     link = Link(loop, config["socket"], hello, service.serve)
 
     def end(code: int) -> None:
-        def leave() -> None:
-            link.goodbye("ended")
-            loop.stop(code)
+        def leave(patience: float = PATIENCE) -> None:
+            if patience > 0 and (service.logs_owed or not link.flushed):
+                loop.later(POLL, lambda: leave(patience - POLL))
+            else:
+                link.goodbye("ended")
+                loop.stop(code)
 
         service.end(leave)
 

@@ -81,6 +81,7 @@ class Service:
         self._logs = Ring()
         self._main: Optional[Command] = None
         self._ending = False
+        self._logs_owed = False
         loop.on_signal(signal.SIGCHLD, self._reap)
 
     def serve(self, stream: Stream, request: Dict[str, Any]) -> None:
@@ -95,6 +96,7 @@ class Service:
         command = Command(self._loop, MAIN, self._logs, lambda result: self._main_ended(result, ended))
         command.start(self._spawner, argv, self._workdir, dict(os.environ, **env), 0)
         self._main = self._running[command.pid] = command
+        self._logs_owed = True
 
     def end(self, then: Callable[[], None]) -> None:
         """SIGTERM to every process of the sandbox, and ``then`` when none is left."""
@@ -113,7 +115,16 @@ class Service:
 
     def _main_ended(self, result: Dict[str, Any], ended: Callable[[int], None]) -> None:
         self._main = None
+        self._logs.wake()
         ended(result["exit_code"])
+
+    @property
+    def logs_owed(self) -> bool:
+        """Whether the host has yet to take what the main process wrote last."""
+        return self._logs_owed
+
+    def _logs_sent(self) -> None:
+        self._logs_owed = False
 
     # Operations
 
@@ -190,7 +201,7 @@ class Service:
         look()
 
     def _stream_logs(self, stream: Stream, request: Dict[str, Any]) -> None:
-        LogStream(self._logs, stream, request, lambda: self._main is None)
+        LogStream(self._logs, stream, request, lambda: self._main is None, self._logs_sent)
 
     # Processes
 

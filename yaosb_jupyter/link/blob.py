@@ -1,0 +1,55 @@
+"""The guest as one file that any Python from 3.8 on can run."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import io
+import marshal
+import zipfile
+from importlib import resources
+from pathlib import Path
+
+PACKAGE = "yaosb_guest"
+"""What the guest's package is called inside the blob."""
+
+_START = f"from {PACKAGE}.main import main\nraise SystemExit(main())\n"
+_UNCHECKED = (1).to_bytes(4, "little")
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@functools.cache
+def guest_blob() -> bytes:
+    """A zip of the guest's sources, the same for the same sources.
+
+    It carries byte code for this interpreter's version too, which halves the start; others compile the sources.
+    """
+    files = {"__main__.py": _START}
+    for item in resources.files("yaosb_jupyter.guest").iterdir():
+        if item.name.endswith(".py"):
+            files[f"{PACKAGE}/{item.name}"] = item.read_text(encoding="utf-8")
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zip_file:
+        for name, source in sorted(files.items()):
+            zip_file.writestr(zipfile.ZipInfo(name, _EPOCH), source, zipfile.ZIP_DEFLATED, 9)
+            zip_file.writestr(zipfile.ZipInfo(f"{name}c", _EPOCH), _byte_code(name, source), zipfile.ZIP_DEFLATED, 9)
+    return archive.getvalue()
+
+
+def install_blob(directory: Path) -> Path:
+    """Puts the guest into ``directory``, readable for all, once per content."""
+    blob = guest_blob()
+    path = directory / f"guest-{hashlib.sha256(blob).hexdigest()[:16]}.pyz"
+    if not path.exists():
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(blob)
+        fresh.chmod(0o644)
+        fresh.replace(path)
+    return path
+
+
+def _byte_code(name: str, source: str) -> bytes:
+    code = compile(source, name, "exec", dont_inherit=True, optimize=0)
+    source_hash = importlib.util.source_hash(source.encode())
+    return importlib.util.MAGIC_NUMBER + _UNCHECKED + source_hash + marshal.dumps(code)

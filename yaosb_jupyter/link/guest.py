@@ -1,0 +1,187 @@
+"""The host's end of one sandbox's link: a socket that its guest dials."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from yaosb_jupyter.errors import AuthError, RuntimeUnavailableError, SandboxError, SandboxLostError
+from yaosb_jupyter.link.connection import Connection, Hello
+from yaosb_jupyter.link.exec import GuestExecStream, exec_request
+from yaosb_jupyter.types import ExecOptions
+
+log = logging.getLogger(__name__)
+
+MAX_STRANGERS = 16
+"""Connections that have not shown the key yet; more are turned away."""
+CALL_TIMEOUT = 30.0
+
+
+def new_key() -> str:
+    return secrets.token_urlsafe(32)
+
+
+class GuestLink:
+    """Listens at ``path`` for the guest that knows ``key``; the newest connection with the key is the link.
+
+    Whoever else connects - code in the sandbox can reach the socket - learns nothing and changes nothing.
+    """
+
+    def __init__(
+        self, path: Path, key: str, *, sandbox: str, on_link: Callable[[Connection], None] | None = None
+    ) -> None:
+        self._path = path
+        self._key = key
+        self._sandbox = sandbox
+        self._on_link = on_link
+        self._server: asyncio.Server | None = None
+        self._connection: Connection | None = None
+        self._strangers: set[Connection] = set()
+        self._meetings: set[asyncio.Task[None]] = set()
+        self._linked = asyncio.Event()
+
+    async def listen(self, *, unless_served: bool = False) -> None:
+        """Takes the socket's place, ``unless_served`` only where nobody answers there. No-op when it listens.
+
+        Raises `RuntimeUnavailableError`.
+        """
+        if self._server is not None:
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            listener = await asyncio.to_thread(_bind, self._path, unless_served=unless_served)
+            if listener is None:
+                return
+            self._server = await loop.create_unix_server(self._protocol, sock=listener)
+        except OSError as error:
+            raise RuntimeUnavailableError(
+                f"cannot listen at {self._path}: {error}", sandbox=self._sandbox, hint="choose another YAO_RUNTIME_DIR"
+            ) from error
+
+    async def connected(self, timeout: float) -> Connection:
+        """The link, waited for. Raises `SandboxLostError` where the guest does not come in time."""
+        await self.listen()
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    connection = self._connection
+                    if connection is not None and not connection.closed:
+                        return connection
+                    self._linked.clear()
+                    await self._linked.wait()
+        except TimeoutError:
+            raise SandboxLostError(
+                f"its guest has not answered for {timeout:g} s",
+                sandbox=self._sandbox,
+                hint="stop and start the sandbox",
+            ) from None
+
+    async def exec(
+        self, options: ExecOptions, *, cwd: str, env: Mapping[str, str], kill: Callable[[], Awaitable[None]]
+    ) -> GuestExecStream:
+        """Starts a command; ``kill`` ends the environment where the guest does not keep to the rules."""
+        connection = await self.connected(CALL_TIMEOUT)
+        request = exec_request(
+            secrets.token_hex(8), options.argv, cwd=cwd, env=env, timeout=options.timeout, stdin=options.stdin
+        )
+        try:
+            stream = connection.open("exec", request)
+        except ConnectionError as error:
+            raise SandboxLostError("its link broke", sandbox=self._sandbox) from error
+        return GuestExecStream(stream, sandbox=self._sandbox, timeout=options.timeout, kill=kill)
+
+    async def call(
+        self, operation: str, arguments: Mapping[str, Any], timeout: float = CALL_TIMEOUT
+    ) -> Mapping[str, Any]:
+        """Raises `SandboxLostError` or `RemoteError`."""
+        connection = await self.connected(timeout)
+        try:
+            async with asyncio.timeout(timeout):
+                return await connection.call(operation, arguments)
+        except (ConnectionError, TimeoutError) as error:
+            raise SandboxLostError(f"its guest did not answer: {error!r}", sandbox=self._sandbox) from error
+
+    async def close(self) -> None:
+        """Stops listening and lets go of the guest, which dials on. Idempotent."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for connection in (*self._strangers, *([self._connection] if self._connection else ())):
+            await connection.close()
+        for meeting in list(self._meetings):
+            meeting.cancel()
+        if self._meetings:
+            await asyncio.gather(*self._meetings, return_exceptions=True)
+
+    # Who comes in
+
+    def _protocol(self) -> asyncio.Protocol:
+        if len(self._strangers) >= MAX_STRANGERS:
+            return _TurnedAway()
+        connection = Connection(dialled=False, hello={"features": []}, check=self._check, on_close=self._ended)
+        self._strangers.add(connection)
+        meeting = asyncio.ensure_future(self._meet(connection))
+        self._meetings.add(meeting)
+        meeting.add_done_callback(self._meetings.discard)
+        return connection
+
+    def _check(self, hello: Hello) -> None:
+        key = hello.get("key")
+        if not isinstance(key, str) or not hmac.compare_digest(key.encode(), self._key.encode()):
+            raise AuthError("this link's key is another")
+
+    async def _meet(self, connection: Connection) -> None:
+        try:
+            await connection.ready()
+        except (OSError, SandboxError) as error:
+            log.debug("a connection to %s was refused: %s", self._path, error)
+            await connection.close()
+            return
+        finally:
+            self._strangers.discard(connection)
+        earlier, self._connection = self._connection, connection
+        self._linked.set()
+        if self._on_link is not None:
+            self._on_link(connection)
+        if earlier is not None and not earlier.closed:
+            await earlier.close("replaced")
+
+    def _ended(self, connection: Connection) -> None:
+        self._strangers.discard(connection)
+        if connection is self._connection:
+            self._linked.clear()
+
+
+class _TurnedAway(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
+
+
+def _bind(path: Path, *, unless_served: bool) -> socket.socket | None:
+    if unless_served and _served(path):
+        return None
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        path.chmod(0o666)  # the directory above it keeps others out
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _served(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True

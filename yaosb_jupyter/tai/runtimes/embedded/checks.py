@@ -1,0 +1,45 @@
+"""What an embedded sandbox cannot be given is refused by name, before anything is made."""
+
+from __future__ import annotations
+
+from yaosb_jupyter.errors import InvalidOptionError
+from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
+from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
+from yaosb_jupyter.tai.runtimes.embedded.view import USER, USER_ID
+from yaosb_jupyter.types import Network
+
+_OWN_USERS = frozenset({"", USER, str(USER_ID), f"{USER_ID}:{USER_ID}", f"{USER}:{USER}"})
+_USE_DOCKER = "use a pool with a Docker engine"
+
+
+def check_spec(spec: EnvironmentSpec, host: EmbeddedHost) -> None:
+    """Raises `InvalidOptionError` naming the option."""
+    if spec.gpus:
+        raise InvalidOptionError("gpus cannot be given to an embedded sandbox", sandbox=spec.name, hint=_USE_DOCKER)
+    if spec.ports:
+        raise InvalidOptionError(
+            "ports are not published by an embedded sandbox",
+            sandbox=spec.name,
+            hint="with network=bridge its servers listen on this host itself, without a mapping; else " + _USE_DOCKER,
+        )
+    if spec.network is Network.ALLOWLIST:
+        raise InvalidOptionError(
+            "network=allowlist is not yet offered by embedded", sandbox=spec.name, hint="accepted: none, bridge"
+        )
+    if not is_own_user(spec.user):
+        raise InvalidOptionError(
+            f"user={spec.user!r} is not there in an embedded sandbox", sandbox=spec.name, hint=f"accepted: {USER}"
+        )
+    if spec.cmd == ("image",):
+        raise InvalidOptionError(
+            "cmd=image needs an image, and an embedded sandbox has none", sandbox=spec.name, hint=_USE_DOCKER
+        )
+    socket = host.files.sockets / spec.uid / "link.sock"
+    if len(str(socket)) > 107:
+        raise InvalidOptionError(
+            f"the path {socket} is longer than a socket's may be (107)", hint="set YAO_RUNTIME_DIR to a shorter one"
+        )
+
+
+def is_own_user(user: str) -> bool:
+    return user in _OWN_USERS

@@ -1,0 +1,127 @@
+"""Starting the guest of one sandbox under a means, and what is found when it started."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from yaosb_jupyter.errors import RuntimeUnavailableError
+from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle
+
+START_TIMEOUT = 20.0
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """``argv`` to run; ``bubblewrapped``: it is bwrap, which tells which process it started; ``user`` to become
+    before; ``stage``: paths that user may not reach (see `launcher`); ``config`` the guest's line."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    config: Mapping[str, Any]
+    bubblewrapped: bool = False
+    user: tuple[int, int] | None = None
+    stage: Sequence[str] = ()
+    directory: str = "/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launched:
+    """``guest`` the main process as this host sees it; ``child`` what we started and must reap."""
+
+    guest: ProcessHandle
+    child: subprocess.Popen[bytes]
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        """Lets the guest go on, which waits for its line."""
+        assert self.child.stdin is not None
+        try:
+            with self.child.stdin as stdin:
+                stdin.write(json.dumps(config).encode() + b"\n")
+        except BrokenPipeError:
+            pass  # it ended already, which its log explains
+
+
+def start(launch: Launch, log: Path) -> Launched:
+    """Starts it up to where the guest waits. Raises `RuntimeUnavailableError` with what it complained of. Blocks."""
+    receiver, sender = os.pipe()
+    try:
+        if launch.bubblewrapped:
+            argv = [launch.argv[0], "--info-fd", str(sender), *launch.argv[1:]]
+            child = _run(launch, argv, log, (sender,))
+        else:
+            child = _run(launch, launch.argv, log, ())
+        os.close(sender)
+        sender = -1
+        pid = _told_pid(receiver) if launch.bubblewrapped else child.pid
+    finally:
+        os.close(receiver)
+        if sender >= 0:
+            os.close(sender)
+    guest = None if pid is None else ProcessHandle.of(pid)
+    if guest is None:
+        end(child)
+        raise RuntimeUnavailableError(f"the sandbox could not be started: {complaint(log)}")
+    return Launched(guest=guest, child=child)
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    child.wait()
+    if child.stdin is not None:
+        child.stdin.close()
+
+
+def complaint(log: Path) -> str:
+    """The last line that a guest, or what starts it, wrote before it ended."""
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1][:500] if lines else "it gave no reason"
+
+
+def _run(launch: Launch, argv: Sequence[str], log: Path, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
+    user: dict[str, Any] = {}
+    if launch.user is not None and launch.stage:
+        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), *map(str, launch.user), *launch.stage, "--"]
+        argv = [*launcher, *argv[1:]]
+    elif launch.user is not None:
+        user = {"user": launch.user[0], "group": launch.user[1], "extra_groups": []}
+    with log.open("wb") as complaints:
+        try:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=complaints,
+                stderr=complaints,
+                env=dict(launch.env),
+                cwd=launch.directory,
+                pass_fds=fds,
+                start_new_session=True,
+                **user,
+            )
+        except OSError as error:
+            raise RuntimeUnavailableError(f"{argv[0]} could not be started: {error}") from error
+
+
+def _told_pid(receiver: int) -> int | None:
+    """The ``child-pid`` that bubblewrap tells, as one JSON object; None where it ended without."""
+    told = b""
+    deadline = time.monotonic() + START_TIMEOUT
+    while b"}" not in told:
+        ready, _, _ = select.select([receiver], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(receiver, 4096) if ready else b""
+        if not piece:
+            return None
+        told += piece
+    return int(json.loads(told)["child-pid"])

@@ -1,0 +1,198 @@
+"""The runtime without an engine: sandboxes are processes of this host under the strongest confinement that works."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+from yaosb_jupyter.errors import (
+    AlreadyExistsError,
+    CommandNotFoundError,
+    InvalidOptionError,
+    NotFoundError,
+    RuntimeUnavailableError,
+    SandboxLostError,
+)
+from yaosb_jupyter.link.connection import RemoteError
+from yaosb_jupyter.link.guest import new_key
+from yaosb_jupyter.tai.runtimes.base import (
+    EnvironmentEvent,
+    EnvironmentSpec,
+    EnvironmentState,
+    ExecStream,
+    Runtime,
+    RuntimeInfo,
+)
+from yaosb_jupyter.tai.runtimes.embedded.checks import check_spec, is_own_user
+from yaosb_jupyter.tai.runtimes.embedded.environment import Environment
+from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
+from yaosb_jupyter.tai.runtimes.embedded.notstarted import NotStarted
+from yaosb_jupyter.tai.runtimes.embedded.options import EmbeddedOptions
+from yaosb_jupyter.tai.runtimes.embedded.plan import working_directory
+from yaosb_jupyter.tai.runtimes.embedded.probe import Probed, probe_host
+from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord
+from yaosb_jupyter.tai.runtimes.embedded.workspace import make_workspace, remove_workspace
+from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.tai.volumes.local import LocalVolume
+from yaosb_jupyter.types import ExecOptions, LogChunk, PullProgress, SandboxStats, Status
+
+
+class EmbeddedRuntime(Runtime):
+    """Environments of this host.
+
+    ``runtime_dir`` holds sockets, so it is short; ``state_dir`` what must outlive a restart of the host.
+    """
+
+    kind: ClassVar[str] = "embedded"
+
+    def __init__(self, options: Mapping[str, str], runtime_dir: Path, state_dir: Path | None = None) -> None:
+        self._options = EmbeddedOptions.of(options)
+        self._runtime_dir = runtime_dir
+        self._state_dir = state_dir or runtime_dir / "embedded"
+        self._environments: dict[str, Environment] = {}
+        self._listeners: set[asyncio.Queue[EnvironmentEvent | None]] = set()
+        self._probed: Probed | None = None
+
+    @property
+    def _host(self) -> EmbeddedHost:
+        assert self._probed is not None, "the runtime is open"
+        return self._probed.host
+
+    async def open(self) -> RuntimeInfo:
+        self._probed = await probe_host(self._options, self._runtime_dir, self._state_dir, self._tell)
+        await self._find_new()
+        return self._probed.info
+
+    async def create(self, spec: EnvironmentSpec) -> str:
+        check_spec(spec, self._host)
+        await self._find_new()
+        for other in self._environments.values():
+            if spec.name == other.record.spec.name or spec.uid == other.record.runtime_id:
+                raise AlreadyExistsError(f"an environment named {spec.name!r} exists already", sandbox=spec.name)
+        made: list[EnvironmentRecord] = []
+        try:
+            await in_thread(lambda: made.append(self._make(spec)))
+        except asyncio.CancelledError:
+            for record in made:
+                await in_thread(self._host.store.remove, record.runtime_id)
+            raise
+        except OSError as error:
+            raise RuntimeUnavailableError(f"it could not be created: {error}", sandbox=spec.name) from error
+        self._environments[spec.uid] = Environment(made[0], self._host)
+        self._tell(EnvironmentEvent(runtime_id=spec.uid, status=Status.CREATED))
+        return spec.uid
+
+    def _make(self, spec: EnvironmentSpec) -> EnvironmentRecord:
+        user = make_workspace(spec, self._options.uids)
+        record = EnvironmentRecord(spec=spec, created_at=datetime.now(UTC), key=new_key(), user=user)
+        self._host.store.save(record)
+        return record
+
+    async def start(self, runtime_id: str) -> None:
+        await (await self._get(runtime_id)).start()
+
+    async def stop(self, runtime_id: str, timeout: float) -> None:
+        await (await self._get(runtime_id)).stop(timeout)
+
+    async def remove(self, runtime_id: str) -> None:
+        with suppress(NotFoundError):
+            environment = await self._get(runtime_id)
+            await environment.remove()
+            self._environments.pop(runtime_id, None)
+
+    async def exec_stream(self, runtime_id: str, options: ExecOptions) -> ExecStream:
+        environment = await self._get(runtime_id)
+        link = environment.link()
+        record = environment.record
+        if not is_own_user(options.user):
+            message = f"user {options.user!r} is not known: an embedded sandbox has one user"
+            return NotStarted(CommandNotFoundError(message, exit_code=126, sandbox=record.spec.name))
+        cwd = working_directory(record, self._host.means, options.cwd)
+        return await link.exec(options, cwd=cwd, env={**record.spec.env, **options.env}, kill=environment.kill)
+
+    async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
+        link = (await self._get(runtime_id)).link()
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise InvalidOptionError(f"pattern={pattern!r} is not a regular expression: {error}") from error
+        try:
+            told = await link.call("kill", {"pattern": pattern, "grace": grace}, timeout=grace + 30)
+        except RemoteError as error:
+            raise SandboxLostError(f"its guest refused: {error}", sandbox=runtime_id) from error
+        pids = told.get("pids")
+        return [pid for pid in pids if isinstance(pid, int)] if isinstance(pids, list) else []
+
+    async def inspect(self, runtime_id: str) -> EnvironmentState:
+        return (await self._get(runtime_id)).state()
+
+    async def list(self, labels: Mapping[str, str]) -> Sequence[EnvironmentState]:
+        await self._find_new()
+        states = [environment.state() for environment in self._environments.values()]
+        return [state for state in states if labels.items() <= state.labels.items()]
+
+    async def stats(self, runtime_id: str) -> SandboxStats:
+        return await (await self._get(runtime_id)).stats()
+
+    async def logs(
+        self, runtime_id: str, *, follow: bool = False, tail: int | None = None, since: datetime | None = None
+    ) -> AsyncIterator[LogChunk]:
+        environment = await self._get(runtime_id)
+        async for chunk in environment.logs(follow=follow, tail=tail, since=since):
+            yield chunk
+
+    async def events(self) -> AsyncIterator[EnvironmentEvent]:
+        queue: asyncio.Queue[EnvironmentEvent | None] = asyncio.Queue()
+        self._listeners.add(queue)
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            self._listeners.discard(queue)
+
+    def volume(self, spec: EnvironmentSpec, runtime_id: str) -> LocalVolume:
+        environment = self._environments.get(runtime_id)
+        return LocalVolume(
+            spec.workspace, owner=environment.record.user if environment is not None else None, sandbox=spec.uid
+        )
+
+    async def remove_workspace(self, spec: EnvironmentSpec) -> None:
+        await in_thread(remove_workspace, spec)
+
+    async def image_exists(self, image: str) -> bool:  # noqa: ARG002 - every sandbox has the host's programs
+        return True
+
+    async def pull_image(self, image: str, progress: Callable[[PullProgress], None] | None = None) -> None:
+        """Nothing to do: images mean nothing here."""
+
+    async def close(self) -> None:
+        environments, self._environments = list(self._environments.values()), {}
+        await asyncio.gather(*(environment.release() for environment in environments))
+        for queue in self._listeners:
+            queue.put_nowait(None)
+
+    # What is there
+
+    async def _get(self, runtime_id: str) -> Environment:
+        if runtime_id not in self._environments:
+            await self._find_new()
+        try:
+            return self._environments[runtime_id]
+        except KeyError:
+            raise NotFoundError(f"no environment {runtime_id!r} is known here", sandbox=runtime_id) from None
+
+    async def _find_new(self) -> None:
+        """Takes up the environments on disk that this object did not make."""
+        for record in await in_thread(self._host.store.load_all):
+            if record.runtime_id not in self._environments:
+                environment = self._environments[record.runtime_id] = Environment(record, self._host)
+                await environment.find()
+
+    def _tell(self, event: EnvironmentEvent) -> None:
+        for queue in self._listeners:
+            queue.put_nowait(event)
