@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rig.require import require
 from yaosb_jupyter.errors import InvalidOptionError, RuntimeUnavailableError
 from yaosb_jupyter.tai.address import Address, Kind, parse_address
 from yaosb_jupyter.tai.client import open_host
@@ -64,3 +65,26 @@ async def test_what_is_not_there_yet_says_so_and_names_the_pool(address: str, tm
     with pytest.raises(RuntimeUnavailableError, match="not yet in this version") as caught:
         await open_host(PoolSpec(name="far", address=address), runtime_dir=tmp_path)
     assert caught.value.pool == "far"
+
+
+async def test_without_an_engine_the_choice_is_embedded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require("embedded")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
+    host = await open_host(PoolSpec(name="default"), runtime_dir=tmp_path)
+    assert (host.address, host.info.kind) == ("embedded", "embedded")
+    await host.close()
+
+
+async def test_with_an_engine_the_choice_is_the_engine(tmp_path: Path) -> None:
+    require("docker")
+    host = await open_host(PoolSpec(name="default"), runtime_dir=tmp_path)
+    assert (host.address, host.info.kind) == ("local", "docker")
+    await host.close()
+
+
+async def test_an_engine_that_was_asked_for_is_not_replaced(tmp_path: Path) -> None:
+    spec = PoolSpec(name="mine", address=f"unix://{tmp_path}/no-engine.sock")
+    with pytest.raises(RuntimeUnavailableError) as caught:
+        await open_host(spec, runtime_dir=tmp_path)
+    assert caught.value.pool == "mine"
+    assert caught.value.hint
