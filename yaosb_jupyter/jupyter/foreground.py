@@ -20,6 +20,8 @@ class Start(Protocol):
 
 
 _PATIENCE = 5.0
+_LINGER = 0.002
+"""Seconds in which what belongs together arrives: a program's line is often two writes."""
 
 
 def follow(
@@ -44,7 +46,7 @@ def follow(
     future = start(run)
     try:
         shown = 0.0
-        while (items := mailbox.take(not_before=shown + interval)) is not None:
+        while (items := mailbox.take(not_before=shown + interval, linger=_LINGER)) is not None:
             show(items)
             shown = time.monotonic()
         return future.result()

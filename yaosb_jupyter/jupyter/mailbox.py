@@ -45,15 +45,15 @@ class Mailbox(Generic[T]):
             self._closed = True
             self._changed.notify_all()
 
-    def take(self, not_before: float = 0.0, timeout: float | None = None) -> list[T] | None:
+    def take(self, not_before: float = 0.0, linger: float = 0.0, timeout: float | None = None) -> list[T] | None:
         """All items there are, at least one; None at the end; ``[]`` after ``timeout`` seconds.
 
-        ``not_before``: where neither the end nor the limit is reached, more items are collected until that time of the
-        monotonic clock.
+        Until the monotonic clock's ``not_before``, and for ``linger`` seconds after the first one, more are collected,
+        unless the end or the limit is reached.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._closed, timeout)
-            pause = not_before - time.monotonic()
+            pause = max(not_before - time.monotonic(), linger)
             if self._items and pause > 0:
                 self._changed.wait_for(lambda: self._closed or self._weight >= self._limit, pause)
             items = list(self._items)

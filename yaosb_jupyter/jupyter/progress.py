@@ -24,13 +24,18 @@ class ProgressDisplay:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._next = clock() + _PATIENCE
+        self._task = ""
+        self._next = 0.0
         self._handle: Any = None
 
     def show(self, progress: Progress) -> None:
-        if self._clock() < self._next:
+        now = self._clock()
+        if progress.task != self._task:
+            self._task = progress.task
+            self._next = now + _PATIENCE
+        if now < self._next:
             return
-        self._next = self._clock() + _INTERVAL
+        self._next = now + _INTERVAL
         bundle = {"text/plain": progress_text(progress), "text/html": progress_html(progress)}
         if self._handle is None:
             self._handle = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
