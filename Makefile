@@ -6,6 +6,7 @@ SHELL := bash
 
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
 UV := $(BIN)/uv
 PYTHON ?= $(shell for p in python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -23,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 EDITABLE := $(INSTALL) --no-deps --no-build-isolation --editable .
 
-.PHONY: help env quickstart-env quickstart test test-long unit check format bench lock clean
+.PHONY: help env quickstart-env quickstart test test-long unit check format bench bench-env lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,9 +49,19 @@ $(VENV)/.dev: $(VENV)/.uv requirements/dev.txt pyproject.toml
 	$(EDITABLE)
 	@touch $@ $(VENV)/.quickstart
 
+# Apart, so that what is measured against never enters the development environment.
+$(BENCH)/.bench: $(VENV)/.uv requirements/bench.txt pyproject.toml
+	@echo "making $(BENCH) with what is measured against"
+	$(UV) venv --quiet --allow-existing --python $(BIN)/python $(BENCH)
+	$(UV) pip install --quiet --python $(BENCH)/bin/python --require-hashes -r requirements/bench.txt
+	$(UV) pip install --quiet --python $(BENCH)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
 env: $(VENV)/.dev ## .venv with everything for development
 
 quickstart-env: $(VENV)/.quickstart ## .venv with what the quickstart needs, no more
+
+bench-env: $(BENCH)/.bench
 
 quickstart: quickstart-env ## run notebooks/quickstart.ipynb on the default pool
 	$(BIN)/python notebooks/run_quickstart.py
@@ -73,8 +84,8 @@ format: env ## let ruff repair what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: env ## the benchmarks
-	@shopt -s nullglob; for f in benchmarks/bench_*.py; do echo "== $$f"; $(BIN)/python $$f $(ARGS); done
+bench: bench-env ## one table against what one would pick instead (ARGS="--quick --only true")
+	$(BENCH)/bin/python -m benchmarks $(ARGS)
 
 # Hashed requirements for every platform and Python >= 3.11, without naming a host.
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -84,7 +95,8 @@ lock: $(VENV)/.uv ## renew requirements/*.txt (LOCK_ARGS=--upgrade for newer ver
 	$(COMPILE) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(COMPILE) --extra dev pyproject.toml requirements/build.in -o requirements/dev.txt
 	$(COMPILE) --extra quickstart pyproject.toml requirements/build.in -c requirements/dev.txt -o requirements/quickstart.txt
+	$(COMPILE) --extra docker pyproject.toml requirements/build.in requirements/bench.in -c requirements/dev.txt -o requirements/bench.txt
 
 clean: ## remove .venv and what tools leave behind
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What the product costs beside what a user would pick instead: ``make bench``."""
