@@ -126,7 +126,12 @@ class CommandNotFoundError(ExecError):
 
 class _ResultError(ExecError):
     def __init__(
-        self, message: str, *, result: ExecResult | None = None, sandbox: str | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        result: ExecResult[Any] | None = None,
+        sandbox: str | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(message, sandbox=sandbox, hint=hint)
         self.result = result

@@ -9,25 +9,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 
+from yaosb_jupyter.checks import check_env, check_id, check_label, is_name
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.units import DurationLike, SizeLike, parse_duration, parse_size
 
-RESERVED_LABELS = frozenset(
-    {
-        "managed-by",
-        "sandbox-uid",
-        "sandbox-id",
-        "sandbox-owner",
-        "sandbox-pool",
-        "sandbox-policy",
-        "sandbox-data-dir",
-    }
-)
 WORKDIR = "/workspace"
-
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _E = TypeVar("_E", bound="_Choice")
 
@@ -311,7 +297,7 @@ class Exit:
 
 @dataclass(frozen=True, kw_only=True)
 class FileInfo:
-    """One file. ``path`` relative to the workspace; ``size`` bytes; ``mtime`` seconds since 1970; ``mode`` as stat's."""
+    """One file. ``path`` is relative to the workspace, ``size`` bytes, ``mtime`` seconds since 1970."""
 
     name: str
     path: str
@@ -462,7 +448,7 @@ class PoolSpec:
     user: str = ""
 
     def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.name):
+        if not is_name(self.name):
             raise InvalidOptionError(f"pool name {self.name!r} is not valid", hint="accepted: letters, digits, . _ -")
 
 
@@ -498,30 +484,3 @@ class LogChunk:
 
     channel: ExecChannel
     data: bytes
-
-
-def check_id(value: str) -> None:
-    """Raises `InvalidOptionError` unless ``value`` can be a sandbox's id (DESIGN, Identity)."""
-    if not _ID.fullmatch(value) or ".." in value:
-        raise InvalidOptionError(
-            f"id={value!r} is not valid",
-            hint="accepted: up to 128 letters, digits, . _ -, starting with a letter or digit, without '..'",
-        )
-
-
-def check_label(key: str, value: str) -> None:
-    """Raises `InvalidOptionError` for a reserved or malformed label."""
-    if key in RESERVED_LABELS:
-        raise InvalidOptionError(f"labels: {key!r} is reserved", hint="choose another name")
-    if not _LABEL_KEY.fullmatch(key):
-        raise InvalidOptionError(f"labels: {key!r} is not a valid name", hint="accepted: letters, digits, . _ - /")
-    if not isinstance(value, str) or "\0" in value:
-        raise InvalidOptionError(f"labels: the value of {key!r} is not valid", hint="accepted: text without NUL")
-
-
-def check_env(name: str, value: str) -> None:
-    """Raises `InvalidOptionError` for what cannot be an environment variable."""
-    if not _ENV_NAME.fullmatch(name):
-        raise InvalidOptionError(f"env: {name!r} is not a valid name", hint="accepted: letters, digits and _")
-    if not isinstance(value, str) or "\0" in value:
-        raise InvalidOptionError(f"env: the value of {name!r} is not valid", hint="accepted: text without NUL")

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.records import CREATED, make_record
+from yaosb_jupyter.checks import RESERVED_LABELS
 from yaosb_jupyter.core.labels import DATA_DIR, MANAGED_BY, OWNER, POLICY, UID, from_labels, to_labels
 from yaosb_jupyter.core.names import new_id
 from yaosb_jupyter.tai.runtimes.base import EnvironmentState
-from yaosb_jupyter.types import RESERVED_LABELS, CreateOptions, SandboxRecord, Status
+from yaosb_jupyter.types import CreateOptions, SandboxRecord, Status
 
 
 def state_of(record: SandboxRecord, **labels: str) -> EnvironmentState:

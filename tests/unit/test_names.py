@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yaosb_jupyter.checks import check_id
 from yaosb_jupyter.core.names import (
     chat_id,
     check_owner,
@@ -16,7 +17,6 @@ from yaosb_jupyter.core.names import (
     path_of_owner,
 )
 from yaosb_jupyter.errors import InvalidOptionError
-from yaosb_jupyter.types import check_id
 
 OWNERS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=60)
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")

@@ -4,8 +4,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from yaosb_jupyter.checks import RESERVED_LABELS, check_id
 from yaosb_jupyter.errors import CommandNotFoundError, InvalidOptionError, SandboxError
-from yaosb_jupyter.types import RESERVED_LABELS, CreateOptions, ExecOptions, Lifecycle, PortMapping, check_id
+from yaosb_jupyter.types import CreateOptions, ExecOptions, Lifecycle, PortMapping
 
 
 @pytest.mark.parametrize("value", ["oneshot", "one-shot", "ONE_SHOT", "longrunning"])

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from yaosb_jupyter.checks import RESERVED_LABELS
 from yaosb_jupyter.core.names import new_id, owner_label
 from yaosb_jupyter.tai.runtimes.base import EnvironmentState
-from yaosb_jupyter.types import RESERVED_LABELS, CreateOptions, SandboxRecord
+from yaosb_jupyter.types import CreateOptions, SandboxRecord
 
 MANAGED_BY = "managed-by"
 MANAGER = "yao-sandbox"

@@ -8,8 +8,8 @@ import secrets
 import time
 from urllib.parse import unquote
 
+from yaosb_jupyter.checks import check_id
 from yaosb_jupyter.errors import InvalidOptionError
-from yaosb_jupyter.types import check_id
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ID_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
