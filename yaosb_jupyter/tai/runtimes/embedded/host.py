@@ -34,7 +34,7 @@ class HostFiles:
         account = f"{USER}:x:{USER_ID}:{USER_ID}:{USER}:/workspace:/bin/sh\n"
         (accounts / "passwd").write_text(f"root:x:0:0:root:/root:/bin/sh\n{account}")
         (accounts / "group").write_text(f"root:x:0:\n{USER}:x:{USER_ID}:\n")
-        return cls(sockets=sockets, guest=install_blob(directory), accounts=accounts)
+        return cls(sockets=sockets, guest=install_blob(directory, compiled=True), accounts=accounts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,7 @@ class EmbeddedHost:
 
     means: Means
     view: HostView
+    bwrap: str
     files: HostFiles
     store: RecordStore
     cgroups: Cgroups | None

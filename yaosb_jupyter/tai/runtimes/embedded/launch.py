@@ -17,6 +17,7 @@ from yaosb_jupyter.errors import RuntimeUnavailableError
 from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle
 
 START_TIMEOUT = 20.0
+_released: list[subprocess.Popen[bytes]] = []
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
@@ -53,6 +54,7 @@ class Launched:
 
 def start(launch: Launch, log: Path) -> Launched:
     """Starts it up to where the guest waits. Raises `RuntimeUnavailableError` with what it complained of. Blocks."""
+    _reap_released()
     receiver, sender = os.pipe()
     try:
         if launch.bubblewrapped:
@@ -72,6 +74,15 @@ def start(launch: Launch, log: Path) -> Launched:
         end(child)
         raise RuntimeUnavailableError(f"the sandbox could not be started: {complaint(log)}")
     return Launched(guest=guest, child=child)
+
+
+def release(child: subprocess.Popen[bytes]) -> None:
+    """It outlives its `Launched`: reaped by a later start, or by init when this process has ended."""
+    _released.append(child)
+
+
+def _reap_released() -> None:
+    _released[:] = [child for child in _released if child.poll() is None]
 
 
 def end(child: subprocess.Popen[bytes]) -> None:

@@ -40,10 +40,12 @@ class Places:
         return self.link_directory / SOCKET
 
 
-def plan(record: EnvironmentRecord, means: Means, view: HostView, places: Places, *, grouped: bool) -> Launch:
+def plan(
+    record: EnvironmentRecord, means: Means, view: HostView, places: Places, *, bwrap: str, grouped: bool
+) -> Launch:
     """``grouped``: a control group holds the limits."""
     if means.has_namespaces:
-        return _bubblewrap(record, means, view, places, grouped=grouped)
+        return _bubblewrap(record, means, view, places, program=bwrap, grouped=grouped)
     return _bare(record, means, view, places, grouped=grouped)
 
 
@@ -55,10 +57,10 @@ def working_directory(record: EnvironmentRecord, means: Means, path: str = "") -
     return str(record.spec.workspace / wanted.relative_to(WORKSPACE))
 
 
-def _bubblewrap(record: EnvironmentRecord, means: Means, view: HostView, places: Places, *, grouped: bool) -> Launch:
+def _bubblewrap(
+    record: EnvironmentRecord, means: Means, view: HostView, places: Places, *, program: str, grouped: bool
+) -> Launch:
     spec = record.spec
-    program = bubblewrap.program()
-    assert program is not None, "the means was tried"
     shown: Sequence[Bind] = bubblewrap.binds(
         view,
         workspace=spec.workspace,

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import platformdirs
 
 from yaosb_jupyter.errors import RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.guest import landlock, seccomp
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, RuntimeInfo
 from yaosb_jupyter.tai.runtimes.embedded import bubblewrap
-from yaosb_jupyter.tai.runtimes.embedded.cgroups import find_cgroups
+from yaosb_jupyter.tai.runtimes.embedded.cgroups import Cgroups, find_cgroups
 from yaosb_jupyter.tai.runtimes.embedded.handles import boot_id
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost, HostFiles
 from yaosb_jupyter.tai.runtimes.embedded.isolation import Found, capabilities, isolation
@@ -38,20 +39,11 @@ class Probed:
 
 async def probe_host(options: EmbeddedOptions, runtime_dir: Path, state_dir: Path, tell: Tell) -> Probed:
     """The strongest of the allowed means that works. Raises `RuntimeUnavailableError` with why each does not."""
-    files = await in_thread(HostFiles.install, runtime_dir)
-    store = RecordStore(state_dir)
-    await in_thread(store.open)
-    view = HostView.of_this_python()
-    cgroups = await in_thread(find_cgroups)
-
-    def host(means: Means, tell: Tell) -> EmbeddedHost:
-        return EmbeddedHost(means=means, view=view, files=files, store=store, cgroups=cgroups, tell=tell)
-
-    cache = state_dir / f"found-{_key(options, view, files, grouped=cgroups is not None)}"
-    found = await in_thread(_read, cache)
+    ground = await in_thread(_look, options, runtime_dir, state_dir)
+    found = await in_thread(_read, ground.cache)
     if found is None:
-        found = await _try_all(options, lambda means: host(means, lambda _: None))
-        await in_thread(_write, cache, found)
+        found = await _try_all(options, ground)
+        await in_thread(_write, ground.cache, found)
     info = RuntimeInfo(
         kind="embedded",
         version=__version__,
@@ -62,21 +54,55 @@ async def probe_host(options: EmbeddedOptions, runtime_dir: Path, state_dir: Pat
         default_image="host",
         capabilities=capabilities(found),
     )
-    return Probed(host=host(found.means, tell), info=info)
+    return Probed(host=ground.host(found.means, tell), info=info)
 
 
-async def _try_all(options: EmbeddedOptions, host: Callable[[Means], EmbeddedHost]) -> Found:
+@dataclass(frozen=True, kw_only=True)
+class _Ground:
+    """What there is before anything was tried. ``cache``: where what is found then is kept until the next boot."""
+
+    files: HostFiles
+    store: RecordStore
+    view: HostView
+    cgroups: Cgroups | None
+    bwrap: str | None
+    cache: Path
+
+    def host(self, means: Means, tell: Tell) -> EmbeddedHost:
+        return EmbeddedHost(
+            means=means,
+            view=self.view,
+            bwrap=self.bwrap or "",
+            files=self.files,
+            store=self.store,
+            cgroups=self.cgroups,
+            tell=tell,
+        )
+
+
+def _look(options: EmbeddedOptions, runtime_dir: Path, state_dir: Path) -> _Ground:
+    files = HostFiles.install(runtime_dir)
+    store = RecordStore(state_dir)
+    store.open()
+    view, cgroups, bwrap = HostView.of_this_python(), find_cgroups(), bubblewrap.find_program()
+    # The answer hangs on all of this.
+    parts = (boot_id(), os.geteuid(), options, view, files.guest.name, bwrap, cgroups, __version__)
+    key = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    cache = Path(platformdirs.user_cache_dir("yaosb")) / f"embedded-{parts[0][:8]}-{key}"
+    return _Ground(files=files, store=store, view=view, cgroups=cgroups, bwrap=bwrap, cache=cache)
+
+
+async def _try_all(options: EmbeddedOptions, ground: _Ground) -> Found:
     reasons: list[str] = []
     for means in options.means:
-        if means.has_namespaces and bubblewrap.program() is None:
-            reasons.append(f"{means}: bwrap is not there")
+        missing = _missing(means, ground)
+        if missing:
+            reasons.append(f"{means}: {missing}")
             continue
-        if means is Means.LANDLOCK and landlock.version() == 0:
-            reasons.append(f"{means}: the kernel has no Landlock")
-            continue
+        host = ground.host(means, lambda _: None)
         try:
-            alone = await try_host(host(means), Network.NONE, options.uids)
-            bridged = await try_host(host(means), Network.BRIDGE, options.uids)
+            alone = await try_host(host, Network.NONE, options.uids)
+            bridged = await try_host(host, Network.BRIDGE, options.uids)
         except SandboxError as error:
             reasons.append(f"{means}: {error.message}")
             continue
@@ -84,7 +110,7 @@ async def _try_all(options: EmbeddedOptions, host: Callable[[Means], EmbeddedHos
             means=means,
             alone=alone,
             bridged=bridged,
-            grouped=host(means).cgroups is not None,
+            grouped=ground.cgroups is not None,
             own_user=os.geteuid() == 0,
             landlock=means is not Means.PLAIN and landlock.version() > 0,
             seccomp=means is not Means.PLAIN and os.uname().machine in seccomp.ARCHITECTURES,
@@ -95,10 +121,12 @@ async def _try_all(options: EmbeddedOptions, host: Callable[[Means], EmbeddedHos
     )
 
 
-def _key(options: EmbeddedOptions, view: HostView, files: HostFiles, *, grouped: bool) -> str:
-    """Changes with everything that the answer hangs on."""
-    parts = (boot_id(), os.geteuid(), options, view, files.guest, bubblewrap.program(), grouped, __version__)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+def _missing(means: Means, ground: _Ground) -> str:
+    if means.has_namespaces and ground.bwrap is None:
+        return "bwrap is not there"
+    if means is Means.LANDLOCK and landlock.version() == 0:
+        return "the kernel has no Landlock"
+    return ""
 
 
 def _read(cache: Path) -> Found | None:
@@ -108,9 +136,13 @@ def _read(cache: Path) -> Found | None:
 
 
 def _write(cache: Path, found: Found) -> None:
-    for old in cache.parent.glob("found-*"):
-        with contextlib.suppress(FileNotFoundError):
-            old.unlink()
-    fresh = cache.with_name(f"new-{os.getpid()}-{cache.name}")
-    fresh.write_bytes(msgspec.json.encode(found))
-    fresh.replace(cache)
+    """Where that is refused, the next start tries again."""
+    boot = cache.name.rpartition("-")[0]
+    with contextlib.suppress(OSError):
+        cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for old in cache.parent.glob("embedded-*"):
+            if not old.name.startswith(boot):
+                old.unlink(missing_ok=True)
+        fresh = cache.with_name(f"new-{os.getpid()}-{cache.name}")
+        fresh.write_bytes(msgspec.json.encode(found))
+        fresh.replace(cache)
