@@ -23,8 +23,7 @@ log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
-    os.set_inheritable(arguments.ready_fd, False)
-    word = _Word(arguments.ready_fd)
+    word = _Word(arguments.ready_fd, arguments.lock_fd)
     try:
         settings = load_settings(data_dir=arguments.data_dir, runtime_dir=arguments.runtime_dir)
         prepare(Place.of(settings))
@@ -39,25 +38,29 @@ def main(argv: Sequence[str]) -> int:
 
 
 class _Word:
-    """Said once, to whoever waits at the other end of the pipe."""
+    """Said once, to whoever waits at the other end of the pipe; then others may start a daemon."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, pipe: int, lock: int) -> None:
+        self._pipe = pipe
+        self._descriptors = [pipe, lock]
+        for descriptor in self._descriptors:
+            os.set_inheritable(descriptor, False)
 
     def say(self, message: dict[str, Any]) -> None:
-        if self._descriptor < 0:
+        if not self._descriptors:
             return
         try:
-            os.write(self._descriptor, json.dumps(message).encode())
+            os.write(self._pipe, json.dumps(message).encode())
         except OSError:
             pass  # the starter did not wait
-        os.close(self._descriptor)
-        self._descriptor = -1
+        while self._descriptors:
+            os.close(self._descriptors.pop())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m yaosb_jupyter.daemon")
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--runtime-dir", type=Path, required=True)
-    parser.add_argument("--ready-fd", type=int, required=True)
+    parser.add_argument("--ready-fd", type=int, required=True, help="a pipe that is told how the start went")
+    parser.add_argument("--lock-fd", type=int, required=True, help="the start lock, held until then")
     return parser

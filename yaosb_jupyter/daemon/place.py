@@ -112,20 +112,23 @@ def make_secret(place: Place) -> str:
         pass
     finally:
         part.unlink()
-    return read_secret(place)
+    secret = read_secret(place)
+    if not secret:
+        raise AuthError(f"the secret {place.secret} is empty", hint=f"remove it: rm {place.secret}")
+    return secret
 
 
 def read_secret(place: Place) -> str:
-    """Raises `AuthError` where it cannot be read or others could read it."""
+    """``""`` where there is none: no daemon has run yet. Raises `AuthError` where others could read it."""
     try:
         found = place.secret.stat()
         secret = place.secret.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return ""
     except (OSError, ValueError) as error:
         raise AuthError(
             f"the secret {place.secret} cannot be read: {error}", hint="is it your data directory?"
         ) from error
     if found.st_mode & 0o077:
         raise AuthError(f"the secret {place.secret} is readable by others", hint=f"remove it: rm {place.secret}")
-    if not secret:
-        raise AuthError(f"the secret {place.secret} is empty", hint=f"remove it: rm {place.secret}")
     return secret

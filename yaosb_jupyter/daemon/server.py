@@ -78,7 +78,9 @@ class Server:
             raise AuthError(f"user {uid} may not use this daemon", hint="each user has a daemon of their own")
         given = hello.get("secret")
         if not isinstance(given, str) or not hmac.compare_digest(given.encode(), self._secret.encode()):
-            raise AuthError("the secret is wrong", hint="clients take it from the data directory")
+            raise AuthError(
+                "the secret is wrong", hint="where its file was changed or removed: stop the daemon by its process id"
+            )
 
 
 def _bind(path: Path) -> socket.socket:

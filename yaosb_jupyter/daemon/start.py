@@ -19,6 +19,7 @@ from yaosb_jupyter.daemon.place import Place, prepare, read_facts, read_secret
 from yaosb_jupyter.daemon.requests import DaemonStop
 from yaosb_jupyter.errors import NotAvailableError, ProtocolError
 from yaosb_jupyter.link.connection import Connection, RemoteError, dial_unix
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.version import __version__, is_newer
 from yaosb_jupyter.wire.errors import error_from_json
 
@@ -70,21 +71,24 @@ async def _hand_over(connection: Connection) -> Connection | None:
 
 
 async def _start(place: Place) -> Connection:
-    async with _start_lock(place):
+    async with _start_lock(place) as lock:
         connection = await find(place)
         if connection is None:
-            await _spawn(place)
+            await _spawn(place, lock)
             connection = await find(place)
     if connection is None:
-        raise NotAvailableError("the daemon ended as soon as it was started", hint=_log_hint(place))
+        raise NotAvailableError("the daemon ended as soon as it was started", hint=await _log_hint(place))
     return connection
 
 
 @asynccontextmanager
-async def _start_lock(place: Place) -> AsyncIterator[None]:
-    """Held by the one who starts the daemon. It ends with its holder: no lock is ever stale."""
+async def _start_lock(place: Place) -> AsyncIterator[int]:
+    """Held by the one who starts the daemon, and by that daemon until it serves: its starter may go away meanwhile.
+
+    Gives the descriptor. The lock ends with its holders: it is never stale.
+    """
     deadline = time.monotonic() + _PATIENCE + 10.0
-    descriptor = await asyncio.to_thread(os.open, place.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(place.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while True:
             try:
@@ -96,12 +100,12 @@ async def _start_lock(place: Place) -> AsyncIterator[None]:
                         "somebody else is starting the daemon, for too long", hint="try again"
                     ) from None
             await asyncio.sleep(0.02)  # waiting in a thread could not be cancelled
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-async def _spawn(place: Place) -> None:
+async def _spawn(place: Place, lock: int) -> None:
     """Returns when the daemon serves; raises what it failed with."""
     read_end, write_end = os.pipe()
     reader = asyncio.StreamReader()
@@ -111,30 +115,29 @@ async def _spawn(place: Place) -> None:
     )
     try:
         try:
-            await asyncio.to_thread(_launch, place, write_end)
+            await in_thread(_launch, place, write_end, lock)
         finally:
             os.close(write_end)
         async with asyncio.timeout(_PATIENCE):
             word = await reader.read()
     except TimeoutError:
-        raise NotAvailableError(
-            f"the daemon does not get ready within {_PATIENCE:g} s", hint=_log_hint(place)
-        ) from None
+        hint = await _log_hint(place)
+        raise NotAvailableError(f"the daemon does not get ready within {_PATIENCE:g} s", hint=hint) from None
     finally:
         transport.close()
-    _judge(place, word)
+    await _judge(place, word)
 
 
-def _launch(place: Place, ready: int) -> None:
+def _launch(place: Place, ready: int, lock: int) -> None:
     argv = [sys.executable, "-m", "yaosb_jupyter.daemon", "--data-dir", str(place.data_dir)]
-    argv += ["--runtime-dir", str(place.runtime_dir), "--ready-fd", str(ready)]
+    argv += ["--runtime-dir", str(place.runtime_dir), "--ready-fd", str(ready), "--lock-fd", str(lock)]
     with place.log.open("ab") as output:
         subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            pass_fds=(ready,),
+            pass_fds=(ready, lock),
             cwd="/",
             env=_environment(os.environ),
             start_new_session=True,
@@ -150,16 +153,16 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
-def _judge(place: Place, word: bytes) -> None:
+async def _judge(place: Place, word: bytes) -> None:
     try:
         message: dict[str, Any] = json.loads(word)
     except ValueError:
-        raise NotAvailableError("the daemon died while it was starting", hint=_log_hint(place)) from None
+        raise NotAvailableError("the daemon died while it was starting", hint=await _log_hint(place)) from None
     if "error" in message:
         error = error_from_json(message["error"])
-        error.add_note(f"the daemon could not be started; {_log_hint(place)}")
+        error.add_note(f"the daemon could not be started; {await _log_hint(place)}")
         raise error
 
 
-def _log_hint(place: Place) -> str:
-    return f"its log, {place.log}, ends:\n{last_lines(place.log)}"
+async def _log_hint(place: Place) -> str:
+    return f"its log, {place.log}, ends:\n{await asyncio.to_thread(last_lines, place.log)}"
