@@ -34,6 +34,14 @@ print(json.dumps(found))
 """
 
 
+_LEAVE = """
+for number in "$@"; do
+    setsid sleep "$number" >/dev/null 2>&1 &
+    until [ "$(tr '\\0' ' ' < /proc/$!/cmdline)" = "sleep $number " ]; do sleep 0.01; done
+done
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ran:
     """A command's end and output."""
@@ -80,6 +88,11 @@ class Box:
 
     async def python(self, code: str, *args: str, **options: Any) -> Ran:
         return await self.run("python3", "-c", code, *args, **options)
+
+    async def leave(self, *marks: str) -> None:
+        """Leaves a sleeping daemon behind for each mark, and returns when it sleeps."""
+        ran = await self.run("sh", "-c", _LEAVE, "sh", *marks, timeout=20)
+        assert ran.code == 0, ran
 
     async def pids_of(self, mark: str) -> Sequence[int]:
         """The living processes inside whose arguments hold a mark."""

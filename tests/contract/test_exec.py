@@ -232,7 +232,7 @@ async def test_a_daemon_that_holds_stdout_open_does_not_hang_its_command(box: Bo
 
 async def test_what_a_command_left_behind_lives_on(box: Box) -> None:
     number = mark()
-    await box.sh(f"setsid sleep {number} >/dev/null 2>&1 &")
+    await box.leave(number)
     assert await box.pids_of(number)
 
 

@@ -138,8 +138,8 @@ async def test_m17_a_timeout_of_0_is_none(box: Box) -> None:
 async def test_a_signal_reaches_the_command(box: Box) -> None:
     code = """
 import time
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(1000)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -181,7 +181,7 @@ async def test_a_reader_that_is_cancelled_can_go_on(box: Box) -> None:
 
 async def test_processes_are_killed_by_pattern(box: Box) -> None:
     first, second = mark(), mark()
-    await box.sh(f"setsid sleep {first} >/dev/null 2>&1 & setsid sleep {second} >/dev/null 2>&1 &")
+    await box.leave(first, second)
     assert set(await box.runtime.kill_processes(box.runtime_id, f"^sleep {first}$")) != set()
     assert await box.pids_of(first) == []
     assert len(await box.pids_of(second)) == 1
@@ -189,7 +189,7 @@ async def test_processes_are_killed_by_pattern(box: Box) -> None:
 
 async def test_the_pids_told_are_those_inside(box: Box) -> None:
     number = mark()
-    await box.sh(f"setsid sleep {number} >/dev/null 2>&1 &")
+    await box.leave(number)
     inside = await box.pids_of(number)
     assert list(await box.runtime.kill_processes(box.runtime_id, number)) == inside
 
@@ -205,14 +205,14 @@ async def test_a_process_that_ignores_term_is_killed_by_pattern(box: Box) -> Non
 
 async def test_a_pattern_that_matches_nothing_kills_nothing(box: Box) -> None:
     number = mark()
-    await box.sh(f"setsid sleep {number} >/dev/null 2>&1 &")
+    await box.leave(number)
     assert list(await box.runtime.kill_processes(box.runtime_id, "no such line")) == []
     assert await box.pids_of(number)
 
 
 async def test_a_pattern_that_matches_everything_spares_the_environment(box: Box) -> None:
     number = mark()
-    await box.sh(f"setsid sleep {number} >/dev/null 2>&1 &")
+    await box.leave(number)
     killed = await box.runtime.kill_processes(box.runtime_id, ".")
     assert 1 not in killed
     assert await box.pids_of(number) == []

@@ -114,7 +114,7 @@ async def test_two_runtimes_at_once_do_not_meet(host: Host, make_box: MakeBox, r
             own = {"sandbox-data-dir": box.spec.labels["sandbox-data-dir"]}
             assert [state.runtime_id for state in await box.runtime.list(own)] == [box.runtime_id]
         number = mark()
-        await mine.sh(f"setsid sleep {number} >/dev/null 2>&1 &")
+        await mine.leave(number)
         await mine.write("mine.txt", b"private")
         assert await other.kill_processes(theirs.runtime_id, number) == []
         assert await mine.pids_of(number)
