@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +23,7 @@ RESULTS = Path(__file__).with_name("results.md")
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parse(argv)
     logging.disable(logging.WARNING)  # the libraries' own
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was made is removed then, too
     with Stage(options.image, QUICK if options.quick else FULL) as stage:
         rows = [row for area in AREAS for row in area.rows(stage)]
         if unknown := set(options.only) - {row.key for row in rows}:
@@ -28,9 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"no row {', '.join(sorted(unknown))}; there are: {', '.join(row.key for row in rows)}", file=sys.stderr
             )
             return 2
-        started = time.monotonic()
+        load, started = os.getloadavg()[0], time.monotonic()
         measured = [_measure(row) for row in rows if not options.only or row.key in options.only]
-        text = _page(measured, stage.notes(), quick=options.quick, seconds=time.monotonic() - started)
+        minutes = (time.monotonic() - started) / 60
+        how = f"{minutes:.1f} minutes" + (", quick, so the figures are rough" if options.quick else "")
+        facts = f"One run on {machine()}; {how}; load average {load:.1f} at its start."
+        links = f"Links: {stage.links() or 'none'}."
+    text = f"{facts} {summary(measured)}. How: [README](README.md).\n\n{table(measured)}\n\n{links}\n"
     print(text)
     whole = not options.quick and not options.only
     if (place := options.write or (RESULTS if whole else None)) is not None:
@@ -43,12 +50,6 @@ def _measure(row: Row) -> Measured:
     series = run(row, tell=lambda line: print(line, file=sys.stderr))
     print(f"{row.key}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return Measured(row=row, series=series)
-
-
-def _page(measured: Sequence[Measured], notes: Sequence[str], *, quick: bool, seconds: float) -> str:
-    how = f"in {seconds / 60:.1f} minutes" + (", quickly: its figures are rough" if quick else "")
-    head = f"One run on {machine()}, {how}. {summary(measured)}. How: [README](README.md)."
-    return "\n\n".join([head, table(measured), *notes]) + "\n"
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

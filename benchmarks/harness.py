@@ -18,7 +18,7 @@ from typing import Final
 
 BURST_SECONDS: Final = 0.05
 MAX_BURST: Final = 20
-SLOW_SECONDS: Final = 2.0
+SLOW_SECONDS: Final = 8.0
 SLOW_ROUNDS: Final = 2
 MIN_ROUNDS: Final = 2
 

@@ -15,7 +15,8 @@ from benchmarks.report import mebibytes, rate
 from benchmarks.stage import Stage
 
 OURS, DAEMON, RELAY, CLI, PY = "yaosb in process", "yaosb daemon", "yaosb relay", "docker CLI", "docker-py"
-BYTES = (OURS, DAEMON, RELAY, "host", CLI, PY, "testcontainers")
+ASYNC = "yaosb in process, async"
+BYTES = (OURS, ASYNC, DAEMON, RELAY, "host", CLI, PY, "testcontainers")
 TEXT = (OURS, DAEMON, "llm-sandbox", "code-sandboxes")
 AS_BYTES = " as bytes"
 LINE = "epoch 12 loss 0.0731 accuracy 97.3 % naïve Bayes, größer als 0,5 → ok"

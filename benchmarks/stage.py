@@ -27,7 +27,7 @@ class Scale:
     watch: float
 
 
-FULL = Scale(output=2**30, file=64 * 2**20, seconds=1.0, watch=20.0)
+FULL = Scale(output=2**30, file=64 * 2**20, seconds=1.0, watch=15.0)
 QUICK = Scale(output=2**26, file=16 * 2**20, seconds=0.2, watch=3.0)
 
 OURS = "yaosb in process"
@@ -66,19 +66,18 @@ class Stage:
     def place_of(self, name: str) -> Place:
         """What an adapter is told of the run."""
         container = self._shared_container() if adapter_class(name).joins else ""
-        return Place(name=name.replace(" ", "-"), image=self.image, container=container, root=self.root)
+        return Place(
+            name=name.replace(",", "").replace(" ", "-"), image=self.image, container=container, root=self.root
+        )
 
     def contestants(self, names: Sequence[str], operation: Callable[[Any], float]) -> Sequence[Contestant]:
         """One operation, done through each of the adapters."""
         return [Contestant(name=name, measure=lambda name=name: operation(self.adapter(name))) for name in names]
 
-    def notes(self) -> Sequence[str]:
-        """What the table alone does not tell."""
-        return [
-            f"{name} reaches its sandbox by its {adapter.link} link."
-            for name, adapter in self._opened.items()
-            if isinstance(adapter, Adapter) and hasattr(adapter, "link")
-        ]
+    def links(self) -> str:
+        """How ours reached their sandboxes, which the figures depend on."""
+        links = {name: getattr(adapter, "link", "") for name, adapter in self._opened.items()}
+        return ", ".join(f"{name}: {link}" for name, link in links.items() if link)
 
     def _open(self, name: str) -> Adapter | Exception:
         try:

@@ -9,6 +9,7 @@ from benchmarks.competitors.base import Adapter, Drained, Place
 
 ADAPTERS: Mapping[str, str] = {
     "yaosb in process": "yaosb:InProcess",
+    "yaosb in process, async": "yaosb:InProcessAsync",
     "yaosb daemon": "yaosb:Daemon",
     "yaosb relay": "yaosb:Relay",
     "yaosb embedded": "yaosb:Embedded",
