@@ -135,6 +135,7 @@ async def test_m4_a_failed_create_gives_its_slot_back(open_on_memory: OpenManage
     with pytest.raises(asyncio.CancelledError):
         await creating
     memory_rig.engine.delays.clear()
+    await until(lambda: _is_empty(manager))  # a daemon undoes it after its client has gone on
     await manager.create("lab")
 
 
@@ -232,13 +233,13 @@ async def test_m8_an_idle_long_running_sandbox_is_stopped_once(
     sandbox = await manager.create("lab", lifecycle="long-running", idle_timeout="1h")
     await sandbox.files.write("kept.txt", "kept")
     clock.advance(3601)
-    assert await manager.cleanup() == ["lab"]
+    assert list(await manager.cleanup()) == ["lab"]
     info = await sandbox.info()
     assert info.status is Status.STOPPED
     assert "idle" in info.status_reason
     clock.advance(100 * 3600)
     memory_rig.engine.fail_next("stop")  # nobody calls it
-    assert await manager.cleanup() == []
+    assert list(await manager.cleanup()) == []
     assert await sandbox.files.read_text("kept.txt") == "kept"
 
 
@@ -247,7 +248,7 @@ async def test_m9_reserved_labels_are_refused(open_on_memory: OpenManager, key: 
     manager = await open_on_memory()
     with pytest.raises(InvalidOptionError, match=f"{key}.*reserved"):
         await manager.create("lab", labels={key: "mallory"})
-    assert await manager.list() == []
+    assert not await manager.list()
 
 
 async def test_m10_a_sandbox_removed_by_hand_is_told(manager: AsyncManager, rig: Rig) -> None:
@@ -327,7 +328,7 @@ async def test_m11_a_creation_cut_short_by_a_kill_is_swept(
         data_dir=tmp_path / "copy", runtime_dir=tmp_path / "run2", pools=memory_rig.pools("default"),
         opener=memory_rig.opener,
     ) as second:  # fmt: skip
-        assert await second.list() == []
+        assert not await second.list()
         assert memory_rig.held() == set()
         assert list((tmp_path / "copy" / "sandboxes").iterdir()) == []
     creating.cancel()
@@ -368,11 +369,11 @@ async def test_m13_what_is_in_flight_keeps_it_alive(open_on_memory: OpenManager)
     sandbox = await manager.create("lab", idle_timeout="10m")
     async with sandbox.stream("read line", stdin=True) as stream:
         clock.advance(3600)
-        assert await manager.cleanup() == []
+        assert list(await manager.cleanup()) == []
         await stream.send("done\n")
         assert (await stream.wait()).exit_code == 0
     clock.advance(599)
-    assert await manager.cleanup() == []
+    assert list(await manager.cleanup()) == []
 
     upload_goes_on = asyncio.Event()
 
@@ -384,11 +385,11 @@ async def test_m13_what_is_in_flight_keeps_it_alive(open_on_memory: OpenManager)
     uploading = asyncio.create_task(sandbox.files.write("big", slow_content()))
     await asyncio.sleep(0.05)
     clock.advance(3600)
-    assert await manager.cleanup() == []
+    assert list(await manager.cleanup()) == []
     upload_goes_on.set()
     await uploading
     clock.advance(601)
-    assert await manager.cleanup() == ["lab"]
+    assert list(await manager.cleanup()) == ["lab"]
 
 
 async def test_m14_looking_is_not_use(open_on_memory: OpenManager) -> None:
@@ -404,7 +405,7 @@ async def test_m14_looking_is_not_use(open_on_memory: OpenManager) -> None:
         await sandbox.heartbeat(active=False, process_count=0)
         async for _chunk in sandbox.logs():
             pass
-    assert await manager.cleanup() == ["lab"]
+    assert list(await manager.cleanup()) == ["lab"]
 
 
 async def test_m15_looking_and_connecting_leave_timeouts_alone(open_on_memory: OpenManager) -> None:
@@ -426,7 +427,7 @@ async def test_m16_a_jump_of_the_wall_clock_expires_nothing(open_on_memory: Open
     await manager.create("lab", idle_timeout="10m", max_lifetime="1d")
     for jump in (timedelta(days=400), timedelta(days=-800)):
         clock.wall += jump
-        assert await manager.cleanup() == []
+        assert list(await manager.cleanup()) == []
         assert len(await manager.list()) == 1
 
 
@@ -437,11 +438,11 @@ async def test_m17_fractions_count_and_zero_means_never(open_on_memory: OpenMana
     never = await manager.create("never", idle_timeout=0)
     assert (await never.info()).expires_at is None
     clock.advance(0.2)
-    assert await manager.cleanup() == []
+    assert list(await manager.cleanup()) == []
     clock.advance(0.1)
-    assert await manager.cleanup() == ["short"]
+    assert list(await manager.cleanup()) == ["short"]
     clock.advance(10**9)
-    assert await manager.cleanup() == []
+    assert list(await manager.cleanup()) == []
     with pytest.raises(InvalidOptionError, match="idle_timeout"):
         await manager.create("negative", idle_timeout=-1)
 
@@ -507,7 +508,7 @@ async def test_another_owners_sandbox_is_not_found(managers_on_memory: Managers)
     for ref in ("lab", sandbox.uid):
         with pytest.raises(NotFoundError, match=ref):
             await bob.get(ref)
-    assert await bob.list() == []
+    assert not await bob.list()
     for forbidden in (bob.create(owner="ann"), bob.list(owner="ann"), bob.remove_pool("default"), bob.cleanup()):
         with pytest.raises(PermissionDeniedError):
             await forbidden
