@@ -8,6 +8,7 @@ import importlib.util
 import io
 import marshal
 import os
+import tempfile
 import zipfile
 from importlib import resources
 from pathlib import Path
@@ -43,8 +44,11 @@ def install_blob(directory: Path, *, compiled: bool = False) -> Path:
     blob = guest_blob(compiled=compiled)
     path = directory / f"guest-{hashlib.sha256(blob).hexdigest()[:16]}.pyz"
     if not path.exists():
-        fresh = directory / f"new-{os.getpid()}-{path.name}"
-        fresh.write_bytes(blob)
+        # A name of its own: several pools of one process install it at the same moment.
+        descriptor, name = tempfile.mkstemp(prefix="new-", dir=directory)
+        fresh = Path(name)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(blob)
         fresh.chmod(0o644)
         fresh.replace(path)
     return path
