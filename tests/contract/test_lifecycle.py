@@ -11,7 +11,7 @@ import pytest
 
 from tests.contract.box import Box, eventually
 from tests.contract.conftest import MakeBox, MakeSpec
-from yaosb_jupyter.errors import AlreadyExistsError, NotFoundError, NotRunningError, SandboxError
+from yaosb_jupyter.errors import AlreadyExistsError, CommandNotFoundError, NotFoundError, NotRunningError
 from yaosb_jupyter.tai.runtimes.base import Runtime
 from yaosb_jupyter.types import ExecOptions, Status
 
@@ -200,7 +200,7 @@ async def test_the_end_of_the_main_process_is_the_end_of_the_environment(make_bo
 
 async def test_a_main_process_that_cannot_be_started_is_an_error(make_box: MakeBox) -> None:
     box = await make_box(start=False, cmd=("no-such-program",))
-    with pytest.raises(SandboxError):
+    with pytest.raises(CommandNotFoundError):
         await box.start()
     assert await status_of(box) is not Status.RUNNING
 

@@ -92,8 +92,6 @@ async def test_the_cpu_share_is_met(make_box: MakeBox, info: RuntimeInfo) -> Non
     share = json.loads((await box.python(BUSY)).stdout)
     if applies(Capability.CPU_LIMIT, info.isolation.cpu, info):
         assert share < 0.75
-    else:
-        assert share > 0.5, "this host is too busy to tell"
     assert share > 0.02
 
 

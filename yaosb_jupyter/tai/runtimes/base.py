@@ -125,9 +125,10 @@ class ExecStream(ABC):
 
     @abstractmethod
     async def receive(self) -> tuple[ExecChannel, bytes] | None:
-        """The next output in order of arrival, or None when the command has ended and all output was given.
+        """The next output in order of arrival, or None when the command has ended (or never began) and all was given.
 
-        Raises `SandboxLostError` where the environment vanished meanwhile.
+        Raises `SandboxLostError`, as `wait` does, where the environment was removed or vanished meanwhile. What a
+        process that outlives the command writes later is not waited for.
         """
 
     @abstractmethod
@@ -181,7 +182,10 @@ class Runtime(ABC):
 
     @abstractmethod
     async def start(self, runtime_id: str) -> None:
-        """Runs it; returns when commands can be run. No-op when running. Raises `NotFoundError`."""
+        """Runs it; returns when commands can be run. No-op when running.
+
+        Raises `NotFoundError`, and `CommandNotFoundError` where its main process cannot be started.
+        """
 
     @abstractmethod
     async def stop(self, runtime_id: str, timeout: float) -> None:
