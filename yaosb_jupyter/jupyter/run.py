@@ -6,6 +6,7 @@ import asyncio
 import posixpath
 import secrets
 import signal
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,9 +25,10 @@ from yaosb_jupyter.jupyter.script import language
 from yaosb_jupyter.types import ExecChannel, ExecResult, Exit, ExitStatus
 from yaosb_jupyter.units import format_duration
 
-# An interrupted command has gone 300 ms after the interrupt: SIGINT, then SIGTERM, then SIGKILL.
-_LAST_WORDS = 0.12
-_GRACE = 0.05
+# An interrupted command gets SIGINT and has this long, the way to it included, before it is killed: it is gone 300 ms
+# after the interrupt, and has time for its last words all the same.
+_LAST_WORDS = 0.15
+_FEW_WORDS = 0.05
 _CLEANUP = 2.0
 
 
@@ -137,8 +139,10 @@ async def _feed(stream: CommandStream[str], data: bytes | None) -> None:
 
 
 async def _interrupt(stream: CommandStream[str], pump: asyncio.Task[ExitStatus]) -> None:
+    began = time.monotonic()
     with suppress(SandboxError):  # it is ended with the sandbox, or was at its end
         await stream.signal(signal.SIGINT)
-        await asyncio.wait({pump}, timeout=_LAST_WORDS)
-        await stream.cancel(_GRACE)
-        await asyncio.wait({pump}, timeout=_GRACE)
+        left = _LAST_WORDS - (time.monotonic() - began)
+        await asyncio.wait({pump}, timeout=max(left, _FEW_WORDS))
+        await stream.cancel(0.0)
+        await asyncio.wait({pump}, timeout=_FEW_WORDS)

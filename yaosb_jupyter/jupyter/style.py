@@ -12,7 +12,8 @@ border-bottom:1px solid var(--y-line)}
 .yaosb .y-sub{color:var(--y-dim)}
 .yaosb .y-body{padding:7px 12px 8px}
 .yaosb dl.y-facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:1px 16px;margin:0}
-.yaosb dl.y-facts dt{margin:0;padding:0;float:none;width:auto;white-space:nowrap;font-weight:400;font-style:normal;color:var(--y-dim)}
+.yaosb dl.y-facts dt{margin:0;padding:0;float:none;width:auto;white-space:nowrap;
+font-weight:400;font-style:normal;color:var(--y-dim)}
 .yaosb dl.y-facts dd{margin:0;padding:0;float:none;width:auto;overflow-wrap:anywhere}
 .yaosb details{margin-top:6px}
 .yaosb summary{cursor:pointer;color:var(--y-dim)}
