@@ -32,6 +32,13 @@ class CommandFields(TypedDict, total=False):
     timeout: DurationLike | None
 
 
+class StreamFields(CommandFields, total=False):
+    """``stdin``: whether input will be sent; ``errors`` as of `bytes.decode`."""
+
+    stdin: bool
+    errors: str
+
+
 class ExecFields(CommandFields, total=False):
     """How a command is run and what is made of it.
 

@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 from yaosb_jupyter.core.clock import Clock
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.controller import Controller
-from yaosb_jupyter.core.execution import Command, ExecFields
+from yaosb_jupyter.core.execution import Command, ExecFields, StreamFields
 from yaosb_jupyter.core.pool import Host, Opener
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Caller, Progress, Service
@@ -118,7 +118,7 @@ class AsyncManager:
         """See `AsyncSandbox.exec`, which also gives bytes and calls back."""
         return await (await self.get(ref)).exec(command, **fields)
 
-    async def stream(self, ref: str, command: Command, **fields: Any) -> CommandStream[str]:
+    async def stream(self, ref: str, command: Command, **fields: Unpack[StreamFields]) -> CommandStream[str]:
         """See `AsyncSandbox.stream`."""
         return (await self.get(ref)).stream(command, **fields)
 

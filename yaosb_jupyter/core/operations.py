@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.names import environment_name
@@ -20,7 +21,7 @@ from yaosb_jupyter.errors import (
     SandboxError,
 )
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import Status
+from yaosb_jupyter.types import LogChunk, Status
 
 _LAST_WORDS = 10  # lines of the main process told when it ends at once
 
@@ -143,7 +144,9 @@ class Operations:
         try:
             async with (
                 within(ASK, "give its log", pool=pool.name),
-                aclosing(pool.runtime.logs(runtime_id, tail=_LAST_WORDS)) as chunks,  # type: ignore[type-var]
+                aclosing(
+                    cast(AsyncGenerator[LogChunk, None], pool.runtime.logs(runtime_id, tail=_LAST_WORDS))
+                ) as chunks,
             ):
                 async for chunk in chunks:
                     words += chunk.data

@@ -141,6 +141,15 @@ class Pools:
         """The pool of an existing sandbox, retired or not."""
         return self._pools[name]
 
+    def find(self, name: str) -> Pool | None:
+        return self._pools.get(name)
+
+    def put_back(self, pool: Pool, before: Pool | None) -> None:
+        """Undoes `add`: what was there ``before``, a retired pool or none, is there again."""
+        self.drop(pool)
+        if before is not None:
+            self._pools[before.name] = before
+
     def drop(self, pool: Pool) -> None:
         if self._pools.get(pool.name) is pool:
             del self._pools[pool.name]

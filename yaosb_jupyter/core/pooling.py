@@ -25,14 +25,15 @@ class Pooling:
 
     async def add(self, spec: PoolSpec) -> PoolInfo:
         """Its sandboxes of an earlier configuration, if any, are at hand again. Raises the cause if unreachable."""
+        before = self._state.pools.find(spec.name)
         pool = self._state.pools.add(spec)
         try:
             await pool.connect()
         except BaseException:
-            self._state.pools.drop(pool)
-            for entry in self._state.table.of_pool(spec.name):
-                self._state.pools.retire(spec.name, entry.record.address)
+            self._state.pools.put_back(pool, before)
             raise
+        if before is not None:
+            await before.close()
         self._follower.begin(pool)
         return self._info(pool)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from datetime import datetime
+from typing import cast
 
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.files import TrackedVolume
@@ -69,6 +70,13 @@ class Usage:
         error = refusal(Call.EXEC, record.status, sandbox=record.id, reason=record.status_reason)
         return error or cause or NotRunningError("it was not running", sandbox=record.id, hint="try again")
 
+    @asynccontextmanager
+    async def _explained(self, entry: Entry) -> AsyncIterator[None]:
+        try:
+            yield
+        except (NotFoundError, NotRunningError) as error:
+            raise await self.explain(entry, error) from error
+
     async def _refresh(self, entry: Entry) -> None:
         try:
             await self._observer.refresh(entry)
@@ -86,7 +94,7 @@ class Usage:
         record = entry.record
         if record.status is Status.RUNNING and entry in self._state.table:
             return cause
-        why = record.status_reason or f"it is {record.status.value} now"
+        why = record.status_reason or _ENDS.get(record.status, f"it is {record.status.value}")
         return SandboxLostError(
             f"it ended while a command ran in it: {why}", sandbox=record.id, hint="start it, or create it again"
         )
@@ -104,7 +112,10 @@ class Usage:
         self._check(entry, Call.EXEC)
         pool = self._state.pool_of(entry)
         with entry.activity.span():
-            async with within(CHANGE, "end processes", sandbox=entry.record.id, pool=pool.name):
+            async with (
+                self._explained(entry),
+                within(CHANGE, "end processes", sandbox=entry.record.id, pool=pool.name),
+            ):
                 return await pool.runtime.kill_processes(entry.record.runtime_id, pattern)
 
     def heartbeat(self, entry: Entry, *, active: bool, process_count: int) -> None:
@@ -120,7 +131,10 @@ class Usage:
     async def stats(self, entry: Entry) -> SandboxStats:
         self._check(entry, Call.EXEC)
         pool = self._state.pool_of(entry)
-        async with within(ASK, "tell what it uses", sandbox=entry.record.id, pool=pool.name):
+        async with (
+            self._explained(entry),
+            within(ASK, "tell what it uses", sandbox=entry.record.id, pool=pool.name),
+        ):
             return await pool.runtime.stats(entry.record.runtime_id)
 
     async def logs(
@@ -128,8 +142,10 @@ class Usage:
     ) -> AsyncIterator[LogChunk]:
         self._check(entry, Call.LOGS)
         runtime = self._state.pool_of(entry).runtime
-        async for chunk in runtime.logs(entry.record.runtime_id, follow=follow, tail=tail, since=since):
-            yield chunk
+        chunks = runtime.logs(entry.record.runtime_id, follow=follow, tail=tail, since=since)
+        async with self._explained(entry), aclosing(cast(AsyncGenerator[LogChunk, None], chunks)) as given:
+            async for chunk in given:
+                yield chunk
 
     def volume(self, entry: Entry) -> Volume:
         return TrackedVolume(lambda: self._files(entry))
@@ -156,6 +172,14 @@ class Usage:
     async def close(self) -> None:
         """Ends the commands whose callers are in this process: nobody is left to read them."""
         await asyncio.gather(*(stream.aclose() for stream in list(self._streams)), return_exceptions=True)
+
+
+_ENDS = {
+    Status.STOPPING: "it was stopped",
+    Status.STOPPED: "it was stopped",
+    Status.REMOVING: "it was removed",
+    Status.REMOVED: "it was removed",
+}
 
 
 class _CommandUse:
