@@ -101,6 +101,8 @@ def _user(user: str) -> tuple[int, int] | None:
             raise CommandNotFoundError(f"no such user: {user!r}", exit_code=126) from None
         uid = int(name)
         gid = int(group) if group.isdigit() else uid
-    if os.geteuid() != 0 and uid != os.geteuid():
+    if os.geteuid() != 0 and uid == os.geteuid():
+        return None
+    if os.geteuid() != 0:
         raise CommandNotFoundError(f"only root can run commands as {user!r}", exit_code=126)
     return uid, gid
