@@ -18,10 +18,12 @@ from typing import Any
 
 import pytest
 
+from tests.manager.waiting import until
 from yaosb_jupyter.core.lock import LOCK_NAME
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.daemon.connect import connect_async
 from yaosb_jupyter.daemon.place import Place
+from yaosb_jupyter.errors import NotFoundError
 
 
 def wait_until(condition: Callable[[], object], within: float = 20.0) -> None:
@@ -38,6 +40,22 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+async def pid_of_command(manager: AsyncManager) -> int:
+    """What a command in the sandbox ``lab`` wrote to the file ``pid``, once both are there."""
+    found = 0
+
+    async def is_there() -> int:
+        nonlocal found
+        try:
+            found = int(await (await manager.get("lab")).files.read_text("pid"))
+        except (NotFoundError, ValueError):
+            pass
+        return found
+
+    await until(is_there, within=20)
+    return found
 
 
 @dataclass

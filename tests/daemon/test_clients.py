@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.conftest import Connect, Station, is_alive, wait_until
+from tests.daemon.conftest import Connect, Station, is_alive, pid_of_command, wait_until
 from tests.manager.waiting import until
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.errors import (
@@ -148,7 +148,7 @@ sandbox.exec("echo $$ > pid; exec sleep 60", on_stdout=print)
 
 async def test_a_killed_client_ends_its_command_and_leaves_its_sandbox(station: Station, manager: AsyncManager) -> None:
     client = station.script(RUNNER)
-    pid = await _pid_of_command(manager)
+    pid = await pid_of_command(manager)
     client.kill()
     await asyncio.to_thread(wait_until, lambda: not is_alive(pid))
     (info,) = await manager.list()
@@ -159,26 +159,17 @@ async def test_a_closed_manager_ends_its_commands(connect: Connect) -> None:
     one, two = await connect(), await connect()
     sandbox = await one.create("lab")
     running = asyncio.create_task(sandbox.exec("echo $$ > pid; exec sleep 60"))
-    pid = await _pid_of_command(two)
+    pid = await pid_of_command(two)
     await one.close()
     await asyncio.to_thread(wait_until, lambda: not is_alive(pid))
     with pytest.raises(UnavailableError):
         await running
 
 
-async def _pid_of_command(manager: AsyncManager) -> int:
-    async with asyncio.timeout(20):
-        while True:
-            try:
-                return int(await (await manager.get("lab")).files.read_text("pid"))
-            except (NotFoundError, ValueError):
-                await asyncio.sleep(0.02)
-
-
 async def test_a_cancelled_exec_ends_its_command(manager: AsyncManager) -> None:
     sandbox = await manager.create("lab")
     running = asyncio.create_task(sandbox.exec("echo $$ > pid; exec sleep 60"))
-    pid = await _pid_of_command(manager)
+    pid = await pid_of_command(manager)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -200,7 +191,7 @@ async def test_a_cancelled_create_leaves_nothing(manager: AsyncManager) -> None:
 async def test_a_one_shot_goes_with_the_client_that_ran_it(station: Station, manager: AsyncManager) -> None:
     """FAULTS M6."""
     client = station.script(RUNNER.replace('"lab"', '"lab", lifecycle="one-shot"'))
-    pid = await _pid_of_command(manager)
+    pid = await pid_of_command(manager)
     client.kill()
     await until(lambda: _nothing(manager))
     assert not is_alive(pid)

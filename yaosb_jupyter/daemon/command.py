@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import deque
 from typing import Self
 
@@ -9,10 +11,13 @@ from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.line import Line, told
 from yaosb_jupyter.daemon.volume import CHANNELS
 from yaosb_jupyter.errors import ProtocolError
-from yaosb_jupyter.link.stream import Stream
+from yaosb_jupyter.link.stream import RemoteError, Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ExecChannel, ExitStatus
 from yaosb_jupyter.wire.codec import from_json
+
+_END_PATIENCE = 15.0
+"""Seconds for the daemon to end a command that was cancelled as it began."""
 
 
 class RemoteExecStream(ExecStream):
@@ -27,15 +32,18 @@ class RemoteExecStream(ExecStream):
 
     @classmethod
     async def begin(cls, line: Line, request: ask.Exec) -> Self:
-        """Returns when the command was accepted. Raises what the daemon refuses it with."""
+        """Returns when the command was accepted. Raises what the daemon refuses it with; cancelled, nothing runs."""
         stream = await line.open(request)
         try:
             with told(request):
                 if await stream.receive_message() is None:
                     await stream.result()
                     raise ProtocolError("a command ended before it began")
-        except BaseException:
+        except asyncio.CancelledError:
             stream.cancel()
+            with contextlib.suppress(RemoteError, ConnectionError, TimeoutError):
+                async with asyncio.timeout(_END_PATIENCE):
+                    await stream.result()
             raise
         return cls(line, request, stream)
 
