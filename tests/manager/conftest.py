@@ -29,6 +29,8 @@ RIGS = [
     pytest.param(DockerRig, id="docker", marks=pytest.mark.docker),
     pytest.param(EmbeddedRig, id="embedded", marks=pytest.mark.embedded),
 ]
+ENGINE_RIGS = RIGS[:2]
+"""Those whose environments somebody else can remove: an embedded one lives in the manager's own directories."""
 
 
 @pytest.fixture(params=RIGS)

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.manager.conftest import OpenManager
-from tests.manager.rigs import EmbeddedRig, MemoryRig, Rig
+from tests.manager.conftest import ENGINE_RIGS, OpenManager
+from tests.manager.rigs import MemoryRig, Rig
 from tests.manager.waiting import until
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
@@ -135,9 +135,8 @@ async def test_x17_bytes_stay_bytes(sandbox: AsyncSandbox) -> None:
     assert text.stdout.encode(errors="surrogateescape") == every
 
 
+@pytest.mark.parametrize("rig", ENGINE_RIGS, indirect=True)
 async def test_a_sandbox_that_vanishes_is_lost_not_137(sandbox: AsyncSandbox, rig: Rig) -> None:
-    if isinstance(rig, EmbeddedRig):
-        pytest.skip("an embedded sandbox lives in the directory of its record")
     runtime_id = (await sandbox.info()).runtime_id
     running = asyncio.create_task(sandbox.exec("echo up; sleep 60"))
     await until(lambda: _runs(sandbox, "sleep 60"))

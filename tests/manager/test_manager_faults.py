@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.manager.clocks import ManualClock
-from tests.manager.conftest import Managers, OpenManager
-from tests.manager.rigs import EmbeddedRig, MemoryRig, Rig
+from tests.manager.conftest import ENGINE_RIGS, Managers, OpenManager
+from tests.manager.rigs import MemoryRig, Rig
 from tests.manager.waiting import until
 from yaosb_jupyter.core.controller import Controller
 from yaosb_jupyter.core.manager import AsyncManager
@@ -74,8 +74,6 @@ FIELDS = {
 async def test_m2_m3_recovery_restores_everything(
     open_manager: OpenManager, rig: Rig, tmp_path: Path, kept: str
 ) -> None:
-    if kept == "labels" and isinstance(rig, EmbeddedRig):
-        pytest.skip("an embedded sandbox lives in the directory of its record")
     first = await open_manager()
     before = await (await first.create("lab", owner="ann@example.org", **FIELDS)).info()
     await first.close()
@@ -251,9 +249,8 @@ async def test_m9_reserved_labels_are_refused(open_on_memory: OpenManager, key: 
     assert not await manager.list()
 
 
+@pytest.mark.parametrize("rig", ENGINE_RIGS, indirect=True)
 async def test_m10_a_sandbox_removed_by_hand_is_told(manager: AsyncManager, rig: Rig) -> None:
-    if isinstance(rig, EmbeddedRig):
-        pytest.skip("an embedded sandbox lives in the directory of its record")
     sandbox = await manager.create("lab")
     await sandbox.files.write("kept.txt", "kept")
     runtime_id = (await sandbox.info()).runtime_id

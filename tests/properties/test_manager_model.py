@@ -111,8 +111,10 @@ class ManagerModel(RuleBasedStateMachine):
         expected: type[SandboxError] | tuple[type[SandboxError], ...] | None = None
         if not self.reachable:
             expected = RuntimeUnavailableError
-        elif name in self.model or len(self.model) >= LIMIT:
-            expected = (AlreadyExistsError, LimitExceededError)
+        elif name in self.model:
+            expected = AlreadyExistsError
+        elif len(self.model) >= LIMIT:
+            expected = LimitExceededError
         elif fault == "create" or (fault == "start" and start):
             self.rig.engine.fail_next(fault, after=after)
             expected = RuntimeUnavailableError

@@ -21,7 +21,7 @@ from yaosb_jupyter.core.records import RecordStore
 from yaosb_jupyter.core.removal import Remover
 from yaosb_jupyter.core.service import Caller, Service
 from yaosb_jupyter.core.state import State
-from yaosb_jupyter.core.tasks import Tasks
+from yaosb_jupyter.core.tasks import Tasks, log_error
 from yaosb_jupyter.core.usage import Usage
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.settings import Settings
@@ -70,6 +70,7 @@ class Controller:
             await controller.close()
             raise
         controller._reaping = asyncio.create_task(controller.reaper.run(), name="reaper")
+        controller._reaping.add_done_callback(log_error)
         return controller
 
     async def _restore(self) -> None:

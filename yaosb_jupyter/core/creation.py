@@ -96,6 +96,7 @@ class Creator:
         pool = self._state.pools.get(options.pool)
         info = pool.host.info
         table, settings = self._state.table, self._state.settings
+        table.check_free(options.owner, options.id)
         check_limits(
             (entry.record for entry in table),
             pool=pool.spec,

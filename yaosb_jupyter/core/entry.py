@@ -109,12 +109,14 @@ class Table:
     def of_environment(self, pool: str, runtime_id: str) -> Entry | None:
         return next((entry for entry in self.of_pool(pool) if entry.record.runtime_id == runtime_id), None)
 
-    def add(self, entry: Entry) -> None:
+    def check_free(self, owner: str, id: str) -> None:
         """Raises `AlreadyExistsError` where the owner has one of that id."""
-        if entry.key in self._by_key:
-            raise AlreadyExistsError(
-                "it exists already", sandbox=entry.record.id, hint="choose another id, or use get_or_create"
-            )
+        if (owner, id) in self._by_key:
+            raise AlreadyExistsError("it exists already", sandbox=id, hint="choose another id, or use get_or_create")
+
+    def add(self, entry: Entry) -> None:
+        """Raises `AlreadyExistsError`."""
+        self.check_free(*entry.key)
         self._entries[entry.uid] = self._by_key[entry.key] = entry
 
     def drop(self, entry: Entry) -> None:

@@ -56,6 +56,10 @@ class Follower:
                 if pool.connected:
                     log.warning("pool %s cannot be reached any more: %s", pool.name, error)
                 await pool.lose(str(error))
+            except Exception as error:
+                # A fault of the runtime's own: without a follower nothing would ever be told of this pool again.
+                log.exception("following pool %s failed", pool.name)
+                await pool.lose(f"{type(error).__name__}: {error}")
             await asyncio.sleep(delay)
             delay = min(delay * 2, LAST_RETRY)
 

@@ -142,13 +142,9 @@ class Operations:
         pool = self._state.pool_of(entry)
         words = b""
         try:
-            async with (
-                within(ASK, "give its log", pool=pool.name),
-                aclosing(
-                    cast(AsyncGenerator[LogChunk, None], pool.runtime.logs(runtime_id, tail=_LAST_WORDS))
-                ) as chunks,
-            ):
-                async for chunk in chunks:
+            logs = cast(AsyncGenerator[LogChunk, None], pool.runtime.logs(runtime_id, tail=_LAST_WORDS))
+            async with within(ASK, "give its log", pool=pool.name), aclosing(logs):
+                async for chunk in logs:
                     words += chunk.data
         except SandboxError:
             return ""  # the end itself is what is told

@@ -33,7 +33,10 @@ class Reaper:
         while True:
             for entry in self._due():
                 self._state.tasks.forget(self._reap(entry), f"reaping {entry.record.id}")
-            await self._keep_last_active()
+            try:
+                await self._keep_last_active()
+            except OSError as error:  # a full disk must not end the reaper
+                log.warning("the times of last use cannot be written: %s", error)
             await self._state.alarm.wait(self._nearest())
 
     async def sweep(self) -> list[str]:

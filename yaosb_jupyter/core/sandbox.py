@@ -151,8 +151,9 @@ class AsyncSandbox:
         options = exec_options(command, stdin=stdin, fields=fields)
 
         async def begin() -> ExecStream:
+            inner = await self._begin(options)
             self._streams.add(stream)
-            return await self._begin(options)
+            return inner
 
         stream: CommandStream[Any] = CommandStream(
             begin, encoding=encoding, errors=errors, on_close=self._streams.discard

@@ -27,7 +27,7 @@ class Tasks:
 
     def forget(self, work: Coroutine[Any, Any, T], name: str) -> None:
         """Begins ``work`` that nobody awaits; an error is logged."""
-        self.start(work, name).add_done_callback(_log_error)
+        self.start(work, name).add_done_callback(log_error)
 
     async def finish(self, work: Coroutine[Any, Any, T], name: str) -> T:
         """Does ``work`` to its end also when the caller is cancelled, who then does not wait for it."""
@@ -35,8 +35,7 @@ class Tasks:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not task.done():
-                task.add_done_callback(_log_error)
+            task.add_done_callback(log_error)
             raise
 
     async def close(self, patience: float) -> None:
@@ -50,6 +49,7 @@ class Tasks:
             await asyncio.gather(*late, return_exceptions=True)
 
 
-def _log_error(task: asyncio.Task[Any]) -> None:
+def log_error(task: asyncio.Task[Any]) -> None:
+    """For `add_done_callback` on a task that nobody awaits."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("%s failed: %s", task.get_name(), error, exc_info=error)
