@@ -69,7 +69,6 @@ def environment(view: HostView, *, home: str, temporary: str) -> Mapping[str, st
         "USER": USER,
         "LOGNAME": USER,
         "SHELL": "/bin/sh",
-        "PYTHONUNBUFFERED": "1",
     }
 
 
