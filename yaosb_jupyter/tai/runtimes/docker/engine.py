@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
+from weakref import WeakSet
 
-from yaosb_jupyter.errors import RuntimeUnavailableError, missing_extra
+from yaosb_jupyter.errors import ProtocolError, RuntimeUnavailableError, missing_extra
 from yaosb_jupyter.tai.runtimes.docker.address import EngineAddress
 from yaosb_jupyter.tai.runtimes.docker.failures import api_error, unreachable
 from yaosb_jupyter.tai.runtimes.docker.http import Connection, Response
@@ -36,16 +38,26 @@ class Engine:
         self._ssl = None if address.tls is None else address.tls.context()
         self._version = ""
         self._background: set[asyncio.Task[None]] = set()
+        self._connections: WeakSet[Connection] = WeakSet()
 
     async def open(self) -> None:
         """Connects; raises `NotAvailableError` where the `docker` package is missing."""
         if self._client is not None:
             return
+        self._version = await self._ask_version()
         loop = asyncio.get_running_loop()
-        self._client = await loop.run_in_executor(self._threads, self._connect_client)
-        self._version = self._client.api_version
+        self._client = await loop.run_in_executor(self._threads, self._make_client)
 
-    def _connect_client(self) -> APIClient:
+    async def _ask_version(self) -> str:
+        """Of the engine's API; by ourselves, since the library's own question heeds proxies and other authorities."""
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS), self.stream("GET", "/version") as response:
+                body = b"".join([piece async for piece in response.chunks()])
+            return str(json.loads(body)["ApiVersion"])
+        except (TimeoutError, ValueError, KeyError, ProtocolError) as error:
+            raise unreachable(self.address, f"no Docker engine: {error!r}") from error
+
+    def _make_client(self) -> APIClient:
         try:
             import docker
             from docker.errors import DockerException
@@ -62,11 +74,10 @@ class Engine:
         )
         try:
             client = docker.APIClient(
-                self.address.url, version="auto", timeout=int(_CONNECT_SECONDS), tls=tls, max_pool_size=_THREADS
+                self.address.url, version=self._version, timeout=_CALL_SECONDS, tls=tls, max_pool_size=_THREADS
             )
         except (DockerException, OSError) as error:
             raise unreachable(self.address, error) from error
-        client.timeout = _CALL_SECONDS
         client.trust_env = False  # no proxy between us and the engine, and no look for .netrc in each call
         return client
 
@@ -95,7 +106,9 @@ class Engine:
                     streams = await asyncio.open_connection(address.host, address.port, ssl=self._ssl, limit=_BUFFER)
         except (OSError, TimeoutError) as error:
             raise unreachable(address, str(error) or "no answer in time") from error
-        return Connection(*streams)
+        connection = Connection(*streams)
+        self._connections.add(connection)
+        return connection
 
     def target(self, *path: str, **query: Any) -> str:
         """The request target of an engine path; parts are quoted."""
@@ -112,7 +125,10 @@ class Engine:
         headers: dict[str, str] | None = None,
         body: Any = None,
     ) -> AsyncIterator[Response]:
-        """A request whose answer is streamed; the connection is closed at the end. HTTP errors are raised as ours."""
+        """A request whose answer is streamed; the connection is closed at the end. HTTP errors are raised as ours.
+
+        It takes as long as the engine works on it: a pull, an upload, a log that is followed.
+        """
         connection = await self.connect()
         try:
             response = await connection.request(method, target, headers=headers, body=body)
@@ -130,12 +146,13 @@ class Engine:
         connection = await self.connect()
         try:
             headers = {"Connection": "Upgrade", "Upgrade": "tcp"}
-            response = await connection.request("POST", target, headers=headers, body=body)
+            async with asyncio.timeout(_CALL_SECONDS):
+                response = await connection.request("POST", target, headers=headers, body=body)
             if response.status not in (101, 200):
                 raise api_error(response.status, await response.text(), sandbox)
-        except ConnectionError as error:
+        except (ConnectionError, TimeoutError) as error:
             await connection.aclose()
-            raise unreachable(self.address, error) from error
+            raise unreachable(self.address, str(error) or "no answer in time") from error
         except BaseException:
             await connection.aclose()
             raise
@@ -149,11 +166,13 @@ class Engine:
         return task
 
     async def close(self) -> None:
-        """Idempotent. Threads that still wait for the engine end with their call."""
+        """Idempotent; hangs up all connections. Threads that still wait for the engine end with their call."""
         if self._background:
             _, late = await asyncio.wait(self._background, timeout=_CLOSE_SECONDS)
             for task in late:
                 task.cancel()
+        for connection in tuple(self._connections):
+            await connection.aclose()
         client, self._client = self._client, None
         self._threads.shutdown(wait=False, cancel_futures=True)
         if client is not None:

@@ -89,6 +89,7 @@ class EventHub:
         self._listeners: WeakSet[Listener] = WeakSet()
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
+        self._failure: SandboxError | None = None
 
     def expect_end(self, runtime_id: str) -> None:
         self._interpreter.expect_end(runtime_id)
@@ -97,14 +98,15 @@ class EventHub:
         """Returns when the engine's events arrive here. Raises `RuntimeUnavailableError`."""
         if self._task is None or self._task.done():
             self._listening.clear()
+            self._failure = None
             self._task = asyncio.create_task(self._read())
         listening = asyncio.ensure_future(self._listening.wait())
         try:
             await asyncio.wait([listening, self._task], return_when=asyncio.FIRST_COMPLETED)
         finally:
             listening.cancel()
-        if self._task.done():
-            self._task.result()
+        if self._task.done() and self._failure is not None:
+            raise self._failure
 
     def listen(self) -> AsyncIterator[EnvironmentEvent]:
         listener = Listener(self.open, self._listeners.discard, self._engine.address)
@@ -121,8 +123,8 @@ class EventHub:
                         self._tell(event)
             raise unreachable(self._engine.address, "its event stream ended")
         except SandboxError as error:
+            self._failure = error
             self._tell(error)
-            raise
 
     def _tell(self, event: EnvironmentEvent | SandboxError) -> None:
         for listener in tuple(self._listeners):
@@ -133,8 +135,6 @@ class EventHub:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-            if not task.cancelled():
-                task.exception()
         self._tell(unreachable(self._engine.address, "the pool was closed"))
 
 

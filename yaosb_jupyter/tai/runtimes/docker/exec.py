@@ -32,7 +32,7 @@ _TIMEOUT_GRACE = 0.5
 _END_ATTEMPTS = 6
 _END_SECONDS = 1.0
 _LOST_SECONDS = 0.3
-_MAX_PENDING = 2**22
+_MAX_PENDING = 2**24
 _PIECE = 2**20
 _NOT_STARTED = re.compile(
     r"executable file not found|no such file or directory|permission denied|not a directory|"

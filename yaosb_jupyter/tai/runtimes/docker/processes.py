@@ -123,9 +123,8 @@ class Processes:
             raise
         except UnavailableError:
             code, output = 1, b""
-        if code == 0:
-            return int(output or b"0")
-        return await self._end_beside(runtime_id, arguments)
+        found = _count(output)
+        return found if code == 0 else max(found, await self._end_beside(runtime_id, arguments))
 
     async def _end_beside(self, runtime_id: str, arguments: Sequence[str]) -> int:
         """The same from a container that shares the process ids only: where the sandbox is full, or users differ."""
@@ -138,7 +137,7 @@ class Processes:
             _, output = await run_throwaway(self._engine, state["Image"], argv, host_config=host_config)
         except (NotFoundError, NotRunningError):
             return 0
-        return int(output or b"0")
+        return _count(output)
 
     async def _is_paused(self, runtime_id: str) -> bool:
         try:
@@ -182,6 +181,12 @@ def theirs(processes: Sequence[Process]) -> Sequence[Process]:
 
 def _is_script(command: str) -> bool:
     return command.startswith("sh -c ") and (f"\n {WRAPPER_NAME} " in command or f"\n {_HELPER_NAME} " in command)
+
+
+def _count(output: bytes) -> int:
+    """What the script said first; nothing where it could not run."""
+    first = output.split(b"\n", 1)[0]
+    return int(first) if first.isdigit() else 0
 
 
 def _ticks(seconds: float) -> str:

@@ -27,7 +27,11 @@ def prepare(workspace: Path, *, own: bool, identity: Identity) -> None:
 
 
 def owner(directory: Path) -> tuple[int, int]:
-    found = directory.stat()
+    """Root's ids where it does not exist."""
+    try:
+        found = directory.stat()
+    except FileNotFoundError:
+        return 0, 0
     return found.st_uid, found.st_gid
 
 
