@@ -88,7 +88,7 @@ async def test_stdin_is_a_conversation(box: Box) -> None:
     async with asyncio.timeout(15):
         for word in (b"one", b"two"):
             await stream.send(word + b"\n")
-            await receive_until(stream, b"got " + word)
+            await receive_until(stream, b"got " + word + b"\n")
         await stream.close_stdin()
         await stream.close_stdin()
         ran = await collect(stream)

@@ -45,7 +45,7 @@ def tree(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 async def grown(box: Box, argv: tuple[str, ...], number: str, **options: object) -> ExecStream:
     stream = await box.stream(*argv, number, **options)
-    await receive_until(stream, b"ready")
+    await receive_until(stream, b"ready\n")
     await eventually(lambda: _there(box, number), what="the tree has grown")
     return stream
 
@@ -74,7 +74,7 @@ async def test_x3_cancel_ends_the_whole_tree(box: Box, tree: tuple[str, ...]) ->
 async def test_cancel_lets_a_command_clean_up(box: Box) -> None:
     script = "trap 'echo clean > clean; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     stream = await box.stream("sh", "-c", script)
-    await receive_until(stream, b"ready")
+    await receive_until(stream, b"ready\n")
     await stream.cancel(grace=5)
     assert await box.read("clean") == b"clean\n"
 
@@ -146,7 +146,7 @@ except KeyboardInterrupt:
     raise SystemExit(5)
 """
     stream = await box.stream("python3", "-c", code)
-    await receive_until(stream, b"ready")
+    await receive_until(stream, b"ready\n")
     await stream.signal(2)
     async with asyncio.timeout(5):
         ran = await collect(stream)
@@ -197,7 +197,7 @@ async def test_the_pids_told_are_those_inside(box: Box) -> None:
 async def test_a_process_that_ignores_term_is_killed_by_pattern(box: Box) -> None:
     number = mark()
     stream = await box.stream("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done", f"loop-{number}")
-    await receive_until(stream, b"ready")
+    await receive_until(stream, b"ready\n")
     async with asyncio.timeout(10):
         assert await box.runtime.kill_processes(box.runtime_id, f"loop-{number}", grace=0.3)
         assert (await stream.wait()).exit_code == 137
