@@ -1,6 +1,7 @@
 """``yaosb``: the daemon and its sandboxes from a shell.
 
-Exit codes: 0; 1 what was asked for failed; 2 it was not understood; 130 interrupted; ``exec`` gives the command's.
+Exit codes: 0; 1 what was asked for failed; 2 it was not understood; 130 interrupted; ``exec`` gives the command's
+(127 and 126 where it could not be started).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from yaosb_jupyter.daemon.place import Place
 from yaosb_jupyter.daemon.process import run
 from yaosb_jupyter.daemon.stop import stop_daemon
 from yaosb_jupyter.doctor import Health, diagnose
-from yaosb_jupyter.errors import SandboxError
+from yaosb_jupyter.errors import CommandNotFoundError, SandboxError
 from yaosb_jupyter.settings import Settings, load_settings
 from yaosb_jupyter.types import ExecChannel, Exit, SandboxInfo
 from yaosb_jupyter.units import format_duration, parse_duration
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(args.run(args))
     except SandboxError as error:
         print(f"yaosb: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
-        return 1
+        return error.exit_code if isinstance(error, CommandNotFoundError) else 1
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

@@ -29,7 +29,8 @@ class Face:
             while (item := self._run(lambda: anext(items, _END))) is not _END:
                 yield item  # type: ignore[misc]
         finally:
-            self._run(lambda: _aclose(items))
+            if self._loop.alive:  # else the process ends, and with it the source
+                self._run(lambda: _aclose(items))
 
 
 async def _aclose(items: AsyncIterator[Any]) -> None:

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
 
 from yaosb_jupyter.errors import NotAvailableError
 
@@ -57,11 +58,16 @@ async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
 class Loop:
     """A running loop in a thread of its own; made by `background`."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
+        self._kept: WeakSet[Closable] = WeakSet()
         started: Future[asyncio.AbstractEventLoop] = Future()
         self._thread = threading.Thread(target=self._main, args=(started,), name="yaosb", daemon=True)
         self._thread.start()
@@ -74,6 +80,16 @@ class Loop:
         self._stopped = asyncio.Event()
         started.set_result(asyncio.get_running_loop())
         await self._stopped.wait()
+        await asyncio.gather(*(kept.close() for kept in self._kept), return_exceptions=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether work can be begun from this process."""
+        return os.getpid() == self._pid and self._thread.is_alive()
+
+    def keep(self, closable: Closable) -> None:
+        """Sees to it that ``closable`` is closed when the process ends, where nobody has done it before."""
+        self._kept.add(closable)
 
     def start(self, work: Callable[[], Awaitable[T]]) -> Job[T]:
         """Begins ``work`` there. Raises `NotAvailableError` in a forked process, where the thread does not exist."""
@@ -103,8 +119,8 @@ class Loop:
             raise
 
     def close(self) -> None:
-        """Cancels what runs, and waits for a moment. Idempotent."""
-        if os.getpid() == self._pid and self._thread.is_alive():
+        """Closes what is kept, cancels what runs, and waits for a moment. Idempotent."""
+        if self.alive:
             self._loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join(_EXIT_PATIENCE)
 

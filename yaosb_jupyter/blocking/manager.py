@@ -29,6 +29,7 @@ class Manager(Face):
     def __init__(self, loop: Loop, inner: AsyncManager) -> None:
         super().__init__(loop)
         self._inner = inner
+        loop.keep(inner)
 
     @classmethod
     def open(cls, settings: Settings | None = None, **overrides: Any) -> Self:
