@@ -25,13 +25,11 @@ def limit(limits: Dict[str, Any]) -> None:
 
 def confine(wanted: Dict[str, Any]) -> None:
     """Raises `OSError` where the kernel refuses: the caller must not go on then."""
+    from . import landlock, seccomp  # before this file may be out of reach
+
     libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
     landlock_rules = wanted.get("landlock")
     if landlock_rules is not None:
-        from . import landlock
-
         landlock.restrict(landlock_rules["read"], landlock_rules["write"], bool(landlock_rules.get("scope")))
     if wanted.get("seccomp") or wanted.get("sockets"):
-        from . import seccomp
-
         seccomp.install(seccomp.program(bool(wanted.get("seccomp")), wanted.get("sockets") or []))

@@ -247,4 +247,4 @@ def _terminate(pids: Set[int]) -> None:
 
 
 def warn(message: str) -> None:
-    print("yaosb guest: %s" % message, file=sys.stderr, flush=True)
+    print(message, file=sys.stderr, flush=True)

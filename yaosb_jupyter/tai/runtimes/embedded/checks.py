@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
+from yaosb_jupyter.tai.runtimes.embedded.options import Means
 from yaosb_jupyter.tai.runtimes.embedded.view import USER, USER_ID
 from yaosb_jupyter.types import Network
 
-_OWN_USERS = frozenset({"", USER, str(USER_ID), f"{USER_ID}:{USER_ID}", f"{USER}:{USER}"})
 _USE_DOCKER = "use a pool with a Docker engine"
 
 
@@ -26,7 +28,7 @@ def check_spec(spec: EnvironmentSpec, host: EmbeddedHost) -> None:
         raise InvalidOptionError(
             "network=allowlist is not yet offered by embedded", sandbox=spec.name, hint="accepted: none, bridge"
         )
-    if not is_own_user(spec.user):
+    if not is_own_user(spec.user, host.means, None):
         raise InvalidOptionError(
             f"user={spec.user!r} is not there in an embedded sandbox", sandbox=spec.name, hint=f"accepted: {USER}"
         )
@@ -41,5 +43,9 @@ def check_spec(spec: EnvironmentSpec, host: EmbeddedHost) -> None:
         )
 
 
-def is_own_user(user: str) -> bool:
-    return user in _OWN_USERS
+def is_own_user(user: str, means: Means, outside: tuple[int, int] | None) -> bool:
+    """Whether it names the one user that a sandbox has; ``outside``: who that is on the host, None for the daemon's."""
+    if user in ("", USER):
+        return True
+    uid, gid = (USER_ID, USER_ID) if means.has_namespaces else outside or (os.geteuid(), os.getegid())
+    return user in (str(uid), f"{uid}:{gid}")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from yaosb_jupyter.errors import NotRunningError, RuntimeUnavailableError, SandboxLostError
+from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError, RuntimeUnavailableError, SandboxLostError
 from yaosb_jupyter.link.guest import GuestLink
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, EnvironmentState
 from yaosb_jupyter.tai.runtimes.embedded import launch
@@ -23,6 +23,7 @@ from yaosb_jupyter.tai.runtimes.embedded.inhabitants import Inhabitants
 from yaosb_jupyter.tai.runtimes.embedded.logs import MainLog
 from yaosb_jupyter.tai.runtimes.embedded.plan import Places, plan
 from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord
+from yaosb_jupyter.tai.runtimes.embedded.watcher import keep_memory_below
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import LogChunk, SandboxStats, Status
 
@@ -40,6 +41,7 @@ class Running:
         self.link = link
         self.child = child
         self.watch: asyncio.Future[None] | None = None
+        self.keeper: asyncio.Future[None] | None = None
 
 
 class Environment:
@@ -175,7 +177,10 @@ class Environment:
             for task in (meeting, ending):
                 task.cancel()
             await asyncio.wait([meeting, ending])
+        code = await _reaped(launched.child)
         reason = await asyncio.to_thread(launch.complaint, self._host.store.log(self.record.runtime_id))
+        if self.record.spec.cmd and code in (126, 127):
+            raise CommandNotFoundError(reason, exit_code=code, sandbox=self.record.spec.name)
         raise RuntimeUnavailableError(f"the sandbox ended while it started: {reason}", sandbox=self.record.spec.name)
 
     async def _undo(self, link: GuestLink, launched: list[launch.Launched]) -> None:
@@ -204,10 +209,16 @@ class Environment:
     def _took(self, running: Running) -> None:
         self._running = running
         running.watch = asyncio.ensure_future(self._watch(running))
+        if self._host.cgroups is None and self.record.spec.memory:
+            running.keeper = asyncio.ensure_future(keep_memory_below(self.record.spec.memory, running.inhabitants))
 
     async def _watch(self, running: Running) -> None:
         """Waits for its end, however it comes, and clears up behind it."""
-        await running.inhabitants.guest.ended()
+        try:
+            await running.inhabitants.guest.ended()
+        finally:
+            if running.keeper is not None:
+                running.keeper.cancel()
         exit_code = await _reaped(running.child)
         usage = None
         with contextlib.suppress(OSError):

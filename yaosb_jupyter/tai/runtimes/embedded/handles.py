@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,7 @@ class ProcessHandle:
     def __init__(self, name: ProcessName, fd: int) -> None:
         self.name = name
         self._fd = fd
+        self._lock = threading.Lock()  # a number that was closed may be another's by the time it is used
 
     @classmethod
     def of(cls, pid: int) -> ProcessHandle | None:
@@ -56,8 +58,9 @@ class ProcessHandle:
 
     def signal(self, signum: int) -> None:
         """Nothing happens after its end."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._fd, signum)
+        with self._lock, contextlib.suppress(ProcessLookupError):
+            if self._fd >= 0:
+                signal.pidfd_send_signal(self._fd, signum)
 
     async def ended(self) -> None:
         """Returns when it has ended: at once where it already has."""
@@ -78,6 +81,7 @@ class ProcessHandle:
 
     def close(self) -> None:
         """Lets go of the process, which goes on."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1

@@ -109,7 +109,7 @@ class EmbeddedRuntime(Runtime):
         environment = await self._get(runtime_id)
         link = environment.link()
         record = environment.record
-        if not is_own_user(options.user):
+        if not is_own_user(options.user, self._host.means, record.user):
             message = f"user {options.user!r} is not known: an embedded sandbox has one user"
             return NotStarted(CommandNotFoundError(message, exit_code=126, sandbox=record.spec.name))
         cwd = working_directory(record, self._host.means, options.cwd)
