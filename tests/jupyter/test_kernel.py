@@ -82,10 +82,13 @@ def interrupt(running: Kernel, code: str) -> tuple[Cell, float]:
 
 @pytest.mark.parametrize("body", ["sleep 4321", "trap '' INT TERM; while :; do sleep 1; done"])
 def test_j1_the_stop_button_ends_the_command(running: Kernel, body: str) -> None:
-    """Within 300 ms of the interrupt; the kernel's own part of the way is allowed for."""
+    """Within 300 ms; the way of the interrupt and of the kill through the engine is allowed for as it is here, now."""
+    began = time.monotonic()
+    running.do("%sbexec true")
+    trip = time.monotonic() - began
     cell, took = interrupt(running, f"%%sbexec\necho on\n{body}")
     assert cell.error == "KeyboardInterrupt"
-    assert took < 0.4
+    assert took < 0.3 + 2 * trip
     left = "import yaosb_jupyter as yaosb\nprint(list(yaosb.manager().kill_process('lab', '[.]cell-')))"
     assert running.do(left).stream("stdout") == "[]\n"
 

@@ -67,6 +67,24 @@ def test_without_a_sandbox_a_cell_makes_one_for_the_notebook_and_says_so(noteboo
     assert (notebook.value.info.id, notebook.value.info.lifecycle) == ("notebook-1", Lifecycle.SESSION)
 
 
+def test_the_notebooks_own_sandbox_is_started_or_made_again(notebook: Notebook) -> None:
+    notebook.run("%sbexec touch kept")
+    notebook.run("%sandbox stop --timeout 1s")
+    assert notebook.run("%sbexec ls").stdout == "kept\n"
+    notebook.portal.call(notebook.manager().remove, "notebook-1")
+    told = shown(notebook, "%sbexec ls")
+    assert "kept" not in told
+    assert "'notebook-1'" in told
+
+
+def test_a_sandbox_in_use_that_is_gone_is_not_replaced_silently(notebook: Notebook) -> None:
+    notebook.run("%sandbox create lab")
+    notebook.portal.call(notebook.manager().remove, "lab")
+    for cell in ("%sbexec true", "%sandbox info"):
+        with pytest.raises(NotFoundError, match=r"'lab'.* is gone"):
+            notebook.run(cell)
+
+
 def test_verbs_without_a_sandbox_tell_what_to_do(notebook: Notebook) -> None:
     with pytest.raises(NotFoundError, match="%sandbox create"):
         notebook.run("%sandbox info")

@@ -39,8 +39,8 @@ async def execute(
     """
     if once:
         return await _execute_once(session, ref, script, get, mailbox)
-    sandbox, taken = await session.sandbox_or_new(ref)
-    if taken:
+    sandbox, new = await session.sandbox_or_own(ref)
+    if new:
         info = sandbox.last_info
         mailbox.post(Notice(f"No sandbox was in use: this notebook's is {info.id!r} (pool {info.pool}, session)."))
     return await _execute_in(sandbox, script, get, mailbox)

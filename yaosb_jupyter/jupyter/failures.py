@@ -25,6 +25,9 @@ def brief() -> Iterator[None]:
     except SandboxError as error:
         _render_as(error, _lines(error))
         raise
+    except OSError as error:  # of a file here
+        _render_as(error, [f"{_RED}{_BOLD}{type(error).__name__}{_PLAIN}: {printable(str(error))}"])
+        raise
     except KeyboardInterrupt as error:
         _render_as(error, [f"{_RED}KeyboardInterrupt{_PLAIN}"])
         raise

@@ -18,7 +18,7 @@ class Language:
     def argv(self, name: str) -> tuple[str, ...]:
         """Runs the file ``name`` of the working directory, else of the workspace."""
         *preferred, last = (shlex.join(words) for words in self.interpreters)
-        lines = [f'f=./$0; [ -e "$f" ] || f={WORKDIR}/$0']
+        lines = [f'f=$0; [ -e "$f" ] || f={WORKDIR}/$0']
         lines += [f'command -v {words.split()[0]} >/dev/null 2>&1 && exec {words} "$f"' for words in preferred]
         return ("sh", "-c", "\n".join([*lines, f'exec {last} "$f"']), name)
 

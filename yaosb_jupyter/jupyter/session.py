@@ -6,11 +6,21 @@ import hashlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import NotFoundError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Used:
+    """The sandbox in use. ``own``: it was made for this notebook because there was none."""
+
+    uid: str
+    id: str
+    own: bool = False
 
 
 class Session:
@@ -20,8 +30,7 @@ class Session:
         self._connect = connect
         self._name = name
         self._manager: AsyncManager | None = None
-        self.current = ""
-        """The uid of the sandbox in use, or ``""``."""
+        self._used: Used | None = None
 
     async def manager(self) -> AsyncManager:
         if self._manager is None:
@@ -33,29 +42,46 @@ class Session:
         """The manager, where there is a connection already."""
         return self._manager
 
+    @property
+    def current(self) -> str:
+        """The uid of the sandbox in use, or ``""``."""
+        return self._used.uid if self._used else ""
+
+    def use(self, sandbox: AsyncSandbox) -> None:
+        """What names no sandbox means this one from now on."""
+        self._used = Used(uid=sandbox.uid, id=sandbox.id)
+
+    def forget(self, sandbox: AsyncSandbox) -> None:
+        """It was removed."""
+        if self.current == sandbox.uid:
+            self._used = None
+
     async def sandbox(self, ref: str = "") -> AsyncSandbox:
         """The one named, else the one in use. Raises `NotFoundError`."""
-        if not (ref or self.current):
+        manager = await self.manager()
+        if ref:
+            return await manager.get(ref)
+        if self._used is None:
             raise NotFoundError(
                 "no sandbox is in use here", hint="name one, or make one: %sandbox create NAME, %sandbox use NAME"
             )
-        return await (await self.manager()).get(ref or self.current)
-
-    async def sandbox_or_new(self, ref: str = "") -> tuple[AsyncSandbox, bool]:
-        """As `sandbox`; where none is in use, this notebook's session sandbox. Tells whether that was taken."""
         try:
-            return await self.sandbox(ref), False
-        except NotFoundError:
-            if ref:
-                raise
-        sandbox = await (await self.manager()).get_or_create(self._name)
-        self.current = sandbox.uid
-        return sandbox, True
+            return await manager.get(self._used.uid)
+        except NotFoundError as error:
+            raise NotFoundError(
+                "the sandbox in use is gone: it was removed, or its time was over",
+                sandbox=self._used.id,
+                hint="make one: %sandbox create NAME, or use another: %sandbox use NAME",
+            ) from error
 
-    def forget(self, uid: str) -> None:
-        """A sandbox is gone."""
-        if self.current == uid:
-            self.current = ""
+    async def sandbox_or_own(self, ref: str = "") -> tuple[AsyncSandbox, bool]:
+        """As `sandbox`; where none is in use, this notebook's own, started or made. Tells whether it is new to it."""
+        if ref or (self._used is not None and not self._used.own):
+            return await self.sandbox(ref), False
+        sandbox = await (await self.manager()).get_or_create(self._name)
+        new = sandbox.uid != self.current
+        self._used = Used(uid=sandbox.uid, id=sandbox.id, own=True)
+        return sandbox, new
 
 
 def notebook_name(environ: Mapping[str, str], namespace: Mapping[str, object]) -> str:

@@ -45,7 +45,7 @@ class Verbs:
         layers = PullLayers(args.image or "the image")
         make = manager.get_or_create if args.reuse else manager.create
         sandbox = await make(args.id, progress=self._pulling(layers), **create_fields(args))
-        self._session.current = sandbox.uid
+        self._session.use(sandbox)
         return sandbox_card(sandbox.last_info)
 
     async def ls(self, args: Namespace) -> Listing[SandboxInfo]:
@@ -54,7 +54,7 @@ class Verbs:
 
     async def use(self, args: Namespace) -> SandboxCard:
         sandbox = await self._session.sandbox(args.ref)
-        self._session.current = sandbox.uid
+        self._session.use(sandbox)
         return sandbox_card(sandbox.last_info)
 
     async def info(self, args: Namespace) -> SandboxCard:
@@ -70,7 +70,7 @@ class Verbs:
     async def rm(self, args: Namespace) -> str:
         async def remove(sandbox: AsyncSandbox) -> None:
             await sandbox.remove()
-            self._session.forget(sandbox.uid)
+            self._session.forget(sandbox)
 
         return f"removed: {await self._each(args.refs, remove)}"
 
