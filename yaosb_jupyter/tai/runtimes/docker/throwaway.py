@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from yaosb_jupyter.errors import NotFoundError, SandboxError, UnavailableError
@@ -54,7 +56,7 @@ async def start_throwaway(
         "Entrypoint": list(argv[:1]),
         "Cmd": list(argv[1:]),
         "User": "0:0",
-        "Labels": {THROWAWAY_LABEL: "1"},
+        "Labels": {THROWAWAY_LABEL: _maker(os.getpid())},
         "HostConfig": {
             "NetworkMode": "none",
             "CapDrop": ["ALL"],
@@ -110,5 +112,20 @@ async def sweep(engine: Engine) -> None:
     """Removes throwaway containers that a process left behind when it was killed."""
     found = await engine.call(lambda client: client.containers(all=True, filters={"label": THROWAWAY_LABEL}))
     for each in found:
-        if time.time() - each["Created"] > _STALE_SECONDS:
+        if _is_orphan(each["Labels"][THROWAWAY_LABEL]) or time.time() - each["Created"] > _STALE_SECONDS:
             await discard(engine, each["Id"])
+
+
+def _maker(pid: int) -> str:
+    """Names a process: a pid means something only within its namespace and boot."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()} {pid}"
+    except OSError:
+        return f"unknown {pid}"
+
+
+def _is_orphan(maker: str) -> bool:
+    """Whether the process that made it was one of this system and is gone; of others only age tells."""
+    pid = maker.rpartition(" ")[2]
+    return pid.isdigit() and maker == _maker(int(pid)) and not Path("/proc", pid).exists()
