@@ -51,6 +51,11 @@ class Settings:
     grpc_allow: tuple[str, ...] = ()
     daemon_idle_exit: float = 10 * 60.0
 
+    @property
+    def runtimes_dir(self) -> Path:
+        """Where runtimes without an engine keep what must outlive a restart of the host."""
+        return self.data_dir / "runtimes"
+
     def all_pools(self) -> tuple[PoolSpec, ...]:
         """The configured pools, or the one that ``tai_*`` describe. The first is the default."""
         if self.pools:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -189,11 +190,12 @@ class Opening:
         settings = self._settings
         if settings is None:
             settings = await asyncio.to_thread(load_settings, **self._overrides)
-        controller = await Controller.open(settings, opener=self._opener or _open_host, clock=self._clock)
+        opener = self._opener or partial(_open_host, state_dir=settings.runtimes_dir)
+        controller = await Controller.open(settings, opener=opener, clock=self._clock)
         return AsyncManager(controller.for_caller(Caller(owner=settings.owner, admin=True)), on_close=controller.close)
 
 
-async def _open_host(spec: PoolSpec, *, runtime_dir: Path) -> Host:
+async def _open_host(spec: PoolSpec, *, runtime_dir: Path, state_dir: Path) -> Host:
     from yaosb_jupyter.tai.client import open_host
 
-    return await open_host(spec, runtime_dir=runtime_dir)
+    return await open_host(spec, runtime_dir=runtime_dir, state_dir=state_dir)

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 from yaosb_jupyter.core.controller import Controller
 from yaosb_jupyter.core.lock import lock_owner
@@ -29,7 +30,7 @@ _LOOKS = 10
 """How often in one idle period the daemon looks whether it is idle."""
 
 
-async def run(settings: Settings, *, idle_exit: float, ready: Callable[[], None], opener: Opener = open_host) -> None:
+async def run(settings: Settings, *, idle_exit: float, ready: Callable[[], None], opener: Opener | None = None) -> None:
     """Serves until SIGTERM, SIGINT, a client's request or ``idle_exit`` seconds of no use (0: never).
 
     ``ready`` is called once clients can connect. Raises what keeps the manager from being opened.
@@ -41,6 +42,7 @@ async def run(settings: Settings, *, idle_exit: float, ready: Callable[[], None]
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, control.stopped.set)
+    opener = opener or partial(open_host, state_dir=settings.runtimes_dir)
     controller = await _open(settings, place, opener, control)
     if controller is None:
         return

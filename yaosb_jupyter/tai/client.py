@@ -26,8 +26,8 @@ class HostClient:
         await self.runtime.close()
 
 
-async def open_host(spec: PoolSpec, *, runtime_dir: Path) -> HostClient:
-    """Connects to a pool's host. ``runtime_dir`` is a short path for sockets.
+async def open_host(spec: PoolSpec, *, runtime_dir: Path, state_dir: Path | None = None) -> HostClient:
+    """Connects to a pool's host. ``runtime_dir`` is a short path for sockets, ``state_dir`` outlives a restart.
 
     An empty address is the Docker engine of this machine where one answers, else `embedded`. Raises
     `InvalidOptionError` for a bad address, `RuntimeUnavailableError` or `NotAvailableError` with the way out.
@@ -35,18 +35,18 @@ async def open_host(spec: PoolSpec, *, runtime_dir: Path) -> HostClient:
     address = parse_address(spec.address)
     try:
         if address.kind is not Kind.CHOOSE:
-            return await _open(address, spec, runtime_dir)
+            return await _open(address, spec, runtime_dir, state_dir)
         try:
-            return await _open(parse_address("local"), spec, runtime_dir)
+            return await _open(parse_address("local"), spec, runtime_dir, state_dir)
         except UnavailableError:  # no engine: that is what the other one is for
-            return await _open(parse_address("embedded"), spec, runtime_dir)
+            return await _open(parse_address("embedded"), spec, runtime_dir, state_dir)
     except SandboxError as error:
         error.pool = error.pool or spec.name
         raise
 
 
-async def _open(address: Address, spec: PoolSpec, runtime_dir: Path) -> HostClient:
-    runtime = _LOADERS[address.kind](address, spec, runtime_dir)
+async def _open(address: Address, spec: PoolSpec, runtime_dir: Path, state_dir: Path | None) -> HostClient:
+    runtime = _LOADERS[address.kind](address, spec, runtime_dir, state_dir)
     try:
         info = await runtime.open()
     except BaseException:
@@ -55,7 +55,7 @@ async def _open(address: Address, spec: PoolSpec, runtime_dir: Path) -> HostClie
     return HostClient(runtime=runtime, info=info, address=address.text)
 
 
-def _docker(address: Address, spec: PoolSpec, runtime_dir: Path) -> Runtime:
+def _docker(address: Address, spec: PoolSpec, runtime_dir: Path, _state_dir: Path | None) -> Runtime:
     try:
         from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
     except ModuleNotFoundError as error:
@@ -65,25 +65,25 @@ def _docker(address: Address, spec: PoolSpec, runtime_dir: Path) -> Runtime:
     return DockerRuntime(address.text, spec.options, runtime_dir)
 
 
-def _embedded(_address: Address, spec: PoolSpec, runtime_dir: Path) -> Runtime:
+def _embedded(_address: Address, spec: PoolSpec, runtime_dir: Path, state_dir: Path | None) -> Runtime:
     from yaosb_jupyter.tai.runtimes.embedded import EmbeddedRuntime
 
-    return EmbeddedRuntime(spec.options, runtime_dir)
+    return EmbeddedRuntime(spec.options, runtime_dir, state_dir)
 
 
-def _memory(address: Address, _spec: PoolSpec, _runtime_dir: Path) -> Runtime:
+def _memory(address: Address, _spec: PoolSpec, _runtime_dir: Path, _state_dir: Path | None) -> Runtime:
     from yaosb_jupyter.tai.runtimes.memory import MemoryRuntime, named_engine
 
     return MemoryRuntime(named_engine(address.rest) if address.rest else None)
 
 
-def _later(address: Address, _spec: PoolSpec, _runtime_dir: Path) -> Runtime:
+def _later(address: Address, _spec: PoolSpec, _runtime_dir: Path, _state_dir: Path | None) -> Runtime:
     raise RuntimeUnavailableError(
         f"address {address.text!r}: {address.kind} is not yet in this version", hint="use local or embedded"
     )
 
 
-_LOADERS: Final[dict[Kind, Callable[[Address, PoolSpec, Path], Runtime]]] = {
+_LOADERS: Final[dict[Kind, Callable[[Address, PoolSpec, Path, Path | None], Runtime]]] = {
     Kind.DOCKER: _docker,
     Kind.EMBEDDED: _embedded,
     Kind.MEMORY: _memory,
