@@ -16,7 +16,7 @@ from tests.contract.box import eventually
 from tests.docker.conftest import MakeBox, OpenRuntime, archive
 from tests.docker.fakes import FakeRegistry, Forwarder
 from tests.docker.test_address import write_context
-from tests.rig.require import require
+from tests.rig.require import TEST_IMAGE, require
 from yaosb_jupyter.errors import (
     ImageNotFoundError,
     InvalidOptionError,
@@ -25,7 +25,7 @@ from yaosb_jupyter.errors import (
     RuntimeUnavailableError,
     SandboxLostError,
 )
-from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
+from yaosb_jupyter.tai.runtimes.docker import DockerRuntime, throwaway
 from yaosb_jupyter.types import ExecOptions, PullProgress
 
 pytestmark = pytest.mark.docker
@@ -214,17 +214,15 @@ async def test_why_an_image_cannot_be_had(runtime: DockerRuntime, registry: Fake
         await runtime.pull_image("Not/Valid")
 
 
-async def test_a_helper_container_left_behind_is_swept(
-    monkeypatch: pytest.MonkeyPatch, runtime: DockerRuntime, open_runtime: OpenRuntime
-) -> None:
-    from yaosb_jupyter.tai.runtimes.docker import throwaway
-
-    left = await throwaway.start_throwaway(runtime._engine, "yaosb/test-base:1", ["sleep", "1000"])
+async def test_a_helper_container_left_behind_is_swept(monkeypatch: pytest.MonkeyPatch, runtime: DockerRuntime) -> None:
+    ours = await throwaway.start_throwaway(runtime._engine, TEST_IMAGE, ["sleep", "1000"])
+    process = await asyncio.create_subprocess_exec("true")
+    await process.wait()
+    monkeypatch.setattr(throwaway.os, "getpid", lambda: process.pid)
+    left = await throwaway.start_throwaway(runtime._engine, TEST_IMAGE, ["sleep", "1000"])
     await throwaway.sweep(runtime._engine)
-    await runtime._engine.call(lambda client: client.inspect_container(left))
-    now = throwaway.time.time()
-    monkeypatch.setattr(throwaway.time, "time", lambda: now + 3600)
-    await throwaway.sweep(runtime._engine)
+    await runtime._engine.call(lambda client: client.inspect_container(ours))
+    await throwaway.discard(runtime._engine, ours)
     with pytest.raises(NotFoundError):
         await runtime._engine.call(lambda client: client.inspect_container(left))
 

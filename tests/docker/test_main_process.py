@@ -11,7 +11,7 @@ from tests.contract.box import eventually
 from tests.docker.conftest import MakeBox, MakeImage
 from tests.rig.require import NOPYTHON_IMAGE
 from yaosb_jupyter.errors import CommandNotFoundError, InvalidOptionError
-from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
+from yaosb_jupyter.tai.runtimes.docker import DockerRuntime, processes
 from yaosb_jupyter.types import ExecOptions, Status
 
 pytestmark = pytest.mark.docker
@@ -100,3 +100,21 @@ async def test_a_paused_one_is_started_again(runtime: DockerRuntime, make_box: M
     assert (await runtime.inspect(box.runtime_id)).status is Status.PAUSED
     await box.start()
     assert (await box.sh("echo up")).stdout == b"up\n"
+
+
+async def test_x3_a_command_is_ended_from_beside_a_sandbox_that_is_full(
+    runtime: DockerRuntime, make_box: MakeBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing more can be started inside: from a container that shares the process ids only."""
+
+    async def cannot_start(*args: object, **kwargs: object) -> tuple[int, bytes, bytes]:
+        return 126, b"OCI runtime exec failed", b""
+
+    box = await make_box(runtime)
+    stream = await box.stream("sh", "-c", "echo up; setsid sleep 1000 & exec sleep 1001")
+    assert await stream.receive() is not None
+    monkeypatch.setattr(processes, "run_script", cannot_start)
+    await stream.cancel(0.1)
+    assert (await stream.wait()).signal is not None
+    monkeypatch.undo()
+    assert b"sleep 100" not in (await box.sh("ps -e -o args | grep -v yaosb-exec")).stdout

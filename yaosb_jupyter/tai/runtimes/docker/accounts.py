@@ -16,7 +16,7 @@ from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.options import UidRange
 from yaosb_jupyter.tai.runtimes.docker.probe import EngineFacts
 from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, own_workspace
-from yaosb_jupyter.tai.runtimes.docker.throwaway import create_container, discard
+from yaosb_jupyter.tai.runtimes.docker.throwaway import create_container, discard, throwaway_labels
 from yaosb_jupyter.tai.runtimes.docker.users import Identity, allocate, is_known, named_identity
 from yaosb_jupyter.tai.runtimes.docker.workspace import owner
 
@@ -80,7 +80,8 @@ class Accounts:
         return self._files[image_id]
 
     async def _read_files(self, image_id: str) -> tuple[str, str]:
-        body = {"Image": image_id, "Entrypoint": ["none"], "HostConfig": {"NetworkMode": "none"}}
+        labels = await throwaway_labels()
+        body = {"Image": image_id, "Entrypoint": ["none"], "Labels": labels, "HostConfig": {"NetworkMode": "none"}}
         container = await create_container(self._engine, body)
         try:
             return await self._read(container, "/etc/passwd"), await self._read(container, "/etc/group")

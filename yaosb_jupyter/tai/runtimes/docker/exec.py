@@ -251,6 +251,10 @@ class DockerExecStream(ExecStream):
             await self._fail(self._not_started(code))
         elif await self._container_ended():
             await self._fail(lost)
+        elif code <= 128:  # the wrapper's own end, which it never comes to otherwise
+            message = "the command could not be started inside"
+            hint = "the sandbox may have as many processes as its limit allows"
+            await self._fail(UnavailableError(message, sandbox=self._tree.runtime_id, hint=hint))
         else:
             self._status = self._exit_status(code)
             await self._hang_up()
@@ -301,12 +305,12 @@ class DockerExecStream(ExecStream):
                 found = await self._processes.end_tree(self._tree, signals.SIGTERM, grace if not attempt else 0)
             except SandboxError as error:
                 _log.warning("a command in %s could not be ended yet: %s", self._tree.runtime_id, error)
-                found, resists = 0, True
+                resists = True
             else:
                 resists = found > 0
-            ended = ended or found > 0
-            if expired:
-                self._tell_timed_out(ended)
+                ended = ended or resists
+                if expired:
+                    self._tell_timed_out(ended)
             if await self._read_to_end():
                 return
         if not resists:

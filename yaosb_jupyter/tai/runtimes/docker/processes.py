@@ -31,7 +31,7 @@ from yaosb_jupyter.types import ExecChannel
 _SECONDS = 30.0
 _TICKS_A_SECOND = 20
 _HELPER_NAME = "yaosb-helper"
-_BESIDE_CAPABILITIES = ["KILL", "SYS_PTRACE"]
+_BESIDE_CAPABILITIES = ["DAC_READ_SEARCH", "KILL", "SYS_PTRACE"]
 
 
 @dataclass(frozen=True, kw_only=True)

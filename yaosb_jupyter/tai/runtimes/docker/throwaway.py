@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from yaosb_jupyter.errors import NotFoundError, SandboxError, UnavailableError
+from yaosb_jupyter.errors import AlreadyExistsError, NotFoundError, SandboxError, UnavailableError
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 
 _SECONDS = 60.0
@@ -56,7 +56,7 @@ async def start_throwaway(
         "Entrypoint": list(argv[:1]),
         "Cmd": list(argv[1:]),
         "User": "0:0",
-        "Labels": {THROWAWAY_LABEL: _maker(os.getpid())},
+        "Labels": await throwaway_labels(),
         "HostConfig": {
             "NetworkMode": "none",
             "CapDrop": ["ALL"],
@@ -97,7 +97,7 @@ async def discard(engine: Engine, container: str) -> None:
     """Removes a container by force, to the end even when cancelled. No-op when gone."""
 
     async def remove() -> None:
-        with suppress(NotFoundError):
+        with suppress(NotFoundError, AlreadyExistsError):  # the second: someone else is removing it
             await engine.call(lambda client: client.remove_container(container, force=True, v=True))
 
     removing = asyncio.ensure_future(remove())
@@ -112,8 +112,14 @@ async def sweep(engine: Engine) -> None:
     """Removes throwaway containers that a process left behind when it was killed."""
     found = await engine.call(lambda client: client.containers(all=True, filters={"label": THROWAWAY_LABEL}))
     for each in found:
-        if _is_orphan(each["Labels"][THROWAWAY_LABEL]) or time.time() - each["Created"] > _STALE_SECONDS:
+        is_orphan = await asyncio.to_thread(_is_orphan, each["Labels"][THROWAWAY_LABEL])
+        if is_orphan or time.time() - each["Created"] > _STALE_SECONDS:
             await discard(engine, each["Id"])
+
+
+async def throwaway_labels() -> dict[str, str]:
+    """Marks a container for `sweep`, with the process that it is for."""
+    return {THROWAWAY_LABEL: await asyncio.to_thread(_maker, os.getpid())}
 
 
 def _maker(pid: int) -> str:
