@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.manager.waiting import until
+from tests.rig.require import TEST_IMAGE
 from yaosb_jupyter.core.lock import LOCK_NAME
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.daemon.connect import connect_async
@@ -109,7 +110,7 @@ class Station:
 
 
 @pytest.fixture
-def station(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Station]:
+def station(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Station]:
     # Sockets need a short path.
     runtime_dir = Path(tempfile.mkdtemp(prefix="yaosb-"))
     given = {
@@ -126,7 +127,35 @@ def station(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Station
     station = Station(tmp_path, place, dict(os.environ))
     yield station
     station.close()
+    if request.node.get_closest_marker("docker") is not None:
+        remove_containers(station)
     shutil.rmtree(runtime_dir, ignore_errors=True)
+
+
+def docker(*arguments: str) -> list[str]:
+    """What the engine's command line tells, a line each."""
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout.splitlines()
+
+
+def label(station: Station) -> str:
+    """The filter for what belongs to a station's data directory."""
+    return f"label=sandbox-data-dir={(station.place.data_dir / 'id').read_text().strip()}"
+
+
+def remove_containers(station: Station) -> None:
+    if (station.place.data_dir / "id").exists():
+        for container in docker("ps", "-aq", "--filter", label(station)):
+            docker("rm", "-f", container)
+
+
+def configure(station: Station, monkeypatch: pytest.MonkeyPatch, address: str, **limits: int) -> None:
+    """Gives the daemon one pool, of tests' images and small sandboxes."""
+    config = station.root / "config.json"  # JSON is YAML
+    pool = {"name": "one", "address": address, "image": TEST_IMAGE, "memory": "64m", "limits": limits}
+    config.write_text(json.dumps({"pools": [pool], "stop_timeout": 1, "max_sandboxes": 0}))
+    monkeypatch.setenv("YAO_CONFIG", str(config))
+    station.environ["YAO_CONFIG"] = str(config)
 
 
 Connect = Callable[..., Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.conftest import Connect, Station, is_alive, pid_of_command, wait_until
+from tests.daemon.conftest import Connect, Station, configure, is_alive, pid_of_command, wait_until
 from tests.manager.waiting import until
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.errors import (
@@ -363,3 +363,23 @@ async def test_logs_follow_until_left(manager: AsyncManager) -> None:
             break
     await logs.aclose()  # type: ignore[attr-defined]
     assert seen.startswith(b"0\n1\n2\n")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("local", id="docker", marks=pytest.mark.docker),
+        pytest.param("embedded", marks=pytest.mark.embedded),
+    ],
+)
+async def test_environments_outlive_the_daemon(
+    station: Station, connect: Connect, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    configure(station, monkeypatch, address)
+    manager = await connect()
+    sandbox = await manager.create("lab")
+    await sandbox.exec("sleep 300 >/dev/null 2>&1 & echo $! > pid; echo kept > file")
+    await asyncio.to_thread(station.kill)
+    assert (await sandbox.info()).status is Status.RUNNING
+    assert (await sandbox.exec("kill -0 $(cat pid) && cat file")).stdout == "kept\n"
+    await manager.remove("lab")

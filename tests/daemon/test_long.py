@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.daemon.conftest import Connect, Station, wait_until
-from tests.rig.require import TEST_IMAGE
+from tests.daemon.conftest import Connect, Station, configure, docker, label, wait_until
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.tai.runtimes.docker.throwaway import THROWAWAY_LABEL
 
 pytestmark = [pytest.mark.docker, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
-def docker(*arguments: str) -> list[str]:
-    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=True, timeout=120)
-    return done.stdout.split()
-
-
 class OnDocker:
-    """A station whose daemon uses the machine's engine, and what is found there of it."""
+    """What is found on the engine and in the data directory of one station."""
 
     def __init__(self, station: Station) -> None:
         self.station = station
 
-    @property
-    def label(self) -> str:
-        return f"label=sandbox-data-dir={(self.station.place.data_dir / 'id').read_text().strip()}"
-
     def containers(self) -> set[str]:
-        """The uids of all containers of this data directory."""
+        """The uids of all containers."""
         template = '{{.Label "sandbox-uid"}}'
-        return set(docker("ps", "-a", "--filter", self.label, "--format", template))
+        return set(docker("ps", "-a", "--filter", label(self.station), "--format", template))
 
-    def volumes(self) -> list[str]:
-        return docker("volume", "ls", "-q", "--filter", self.label)
+    def volumes(self) -> set[str]:
+        return set(docker("volume", "ls", "-q", "--filter", label(self.station)))
 
     def directories(self) -> set[str]:
         return {path.name for path in (self.station.place.data_dir / "sandboxes").iterdir()}
@@ -49,28 +36,6 @@ class OnDocker:
         """The uids that the links for people lead to."""
         return {path.readlink().name for path in (self.station.place.data_dir / "by-owner").glob("*/*")}
 
-    def close(self) -> None:
-        self.station.close()
-        if (self.station.place.data_dir / "id").exists():
-            for container in docker("ps", "-aq", "--filter", self.label):
-                docker("rm", "-f", container)
-
-
-@pytest.fixture
-def engine(station: Station, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnDocker]:
-    configure(station, monkeypatch)
-    engine = OnDocker(station)
-    yield engine
-    engine.close()
-
-
-def configure(station: Station, monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
-    config = station.root / "config.json"  # JSON is YAML
-    pool = {"name": "docker", "address": "local", "image": TEST_IMAGE, "memory": "64m", "limits": limits}
-    config.write_text(json.dumps({"pools": [pool], "stop_timeout": 1, "max_sandboxes": 0}))
-    monkeypatch.setenv("YAO_CONFIG", str(config))
-    station.environ["YAO_CONFIG"] = str(config)
-
 
 BUSY = """
 import sys, random, threading
@@ -78,10 +43,11 @@ import yaosb_jupyter as y
 
 stopping = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), stopping.set()), daemon=True).start()
-manager = y.connect()
+manager = None
 done = lost = 0
 while not stopping.is_set():
     try:
+        manager = manager or y.connect()
         sandbox = manager.create(lifecycle=random.choice(["session", "one-shot", "long-running", "persistent"]))
         assert sandbox.exec("echo $((6 * 7))").stdout == "42\\n"
         if random.random() < 0.7:
@@ -98,10 +64,11 @@ KILLS = 20
 
 
 async def test_a_daemon_killed_twenty_times_under_load_leaves_nothing_unknown(
-    engine: OnDocker, connect: Connect
+    station: Station, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    configure(station, monkeypatch, "local")
+    engine = OnDocker(station)
     networks = set(docker("network", "ls", "--format", "{{.Name}}"))
-    station = engine.station
     choose = random.Random(20240517)
     clients = [station.script(BUSY) for _ in range(CLIENTS)]
     for _ in range(KILLS):
@@ -123,7 +90,7 @@ async def test_a_daemon_killed_twenty_times_under_load_leaves_nothing_unknown(
     assert engine.containers() <= known
     assert engine.directories() == known
     assert engine.links() == known
-    assert set(engine.volumes()) <= {f"yaosb-{uid}" for uid in known}
+    assert engine.volumes() <= {f"yaosb-{uid}" for uid in known}
     assert set(docker("network", "ls", "--format", "{{.Name}}")) - networks <= {"yaosb"}
     assert not await asyncio.to_thread(_orphans)
 
@@ -132,20 +99,14 @@ async def test_a_daemon_killed_twenty_times_under_load_leaves_nothing_unknown(
     assert engine.containers() == set()
     assert engine.directories() == set()
     assert engine.links() == set()
-    assert engine.volumes() == []
+    assert engine.volumes() == set()
 
 
 def _orphans() -> list[str]:
     """Helper containers whose process is gone."""
     template = f'{{{{.Label "{THROWAWAY_LABEL}"}}}}'
-    done = subprocess.run(
-        ["docker", "ps", "-a", "--filter", f"label={THROWAWAY_LABEL}", "--format", template],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return [maker for maker in done.stdout.splitlines() if not Path("/proc", maker.split()[-1]).exists()]
+    makers = docker("ps", "-a", "--filter", f"label={THROWAWAY_LABEL}", "--format", template)
+    return [maker for maker in makers if not Path("/proc", maker.split()[-1]).exists()]
 
 
 CREATING = """
@@ -168,19 +129,16 @@ async def test_fifty_creates_at_once_never_pass_the_limit(
     station: Station, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS M4, on the real engine."""
-    configure(station, monkeypatch, max_total=10)
-    engine = OnDocker(station)
-    try:
-        clients = [station.script(CREATING) for _ in range(5)]
-        for client in clients:
-            assert client.stdout is not None
-            assert await asyncio.to_thread(client.stdout.readline) == "ready\n"
-        answers = await asyncio.gather(*(asyncio.to_thread(client.communicate, "go\n", 300) for client in clients))
-        counts = [answer[0].split() for answer in answers]
-        assert sum(int(each[0]) for each in counts) == 10, answers
-        assert sum(int(each[1]) for each in counts) == 40, answers
-        manager: AsyncManager = await connect()
-        assert engine.containers() == {info.uid for info in await manager.list()}
-        assert len(engine.containers()) == 10
-    finally:
-        await asyncio.to_thread(engine.close)
+    configure(station, monkeypatch, "local", max_total=10)
+    clients = [station.script(CREATING) for _ in range(5)]
+    for client in clients:
+        assert client.stdout is not None
+        assert await asyncio.to_thread(client.stdout.readline) == "ready\n"
+    answers = await asyncio.gather(*(asyncio.to_thread(client.communicate, "go\n", 300) for client in clients))
+    counts = [answer[0].split() for answer in answers]
+    assert sum(int(each[0]) for each in counts) == 10, answers
+    assert sum(int(each[1]) for each in counts) == 40, answers
+    manager: AsyncManager = await connect()
+    containers = OnDocker(station).containers()
+    assert containers == {info.uid for info in await manager.list()}
+    assert len(containers) == 10
