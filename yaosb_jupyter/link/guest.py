@@ -7,13 +7,14 @@ import hmac
 import logging
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from yaosb_jupyter.errors import AuthError, RuntimeUnavailableError, SandboxError, SandboxLostError
 from yaosb_jupyter.link.connection import Connection, Hello
 from yaosb_jupyter.link.exec import GuestExecStream, exec_request
+from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import ExecOptions
 
 log = logging.getLogger(__name__)
@@ -45,20 +46,28 @@ class GuestLink:
         self._strangers: set[Connection] = set()
         self._meetings: set[asyncio.Task[None]] = set()
         self._linked = asyncio.Event()
+        self._listening = asyncio.Lock()
 
     async def listen(self, *, unless_served: bool = False) -> None:
         """Takes the socket's place, ``unless_served`` only where nobody answers there. No-op when it listens.
 
         Raises `RuntimeUnavailableError`.
         """
-        if self._server is not None:
-            return
+        async with self._listening:
+            if self._server is None:
+                await self._listen(unless_served)
+
+    async def _listen(self, unless_served: bool) -> None:
         loop = asyncio.get_running_loop()
+        bound: list[socket.socket] = []
         try:
-            listener = await asyncio.to_thread(_bind, self._path, unless_served=unless_served)
-            if listener is None:
-                return
-            self._server = await loop.create_unix_server(self._protocol, sock=listener)
+            await in_thread(lambda: bound.extend(_bind(self._path, unless_served=unless_served)))
+            if bound:
+                self._server = await loop.create_unix_server(self._protocol, sock=bound[0])
+        except asyncio.CancelledError:
+            for listener in bound:
+                listener.close()
+            raise
         except OSError as error:
             raise RuntimeUnavailableError(
                 f"cannot listen at {self._path}: {error}", sandbox=self._sandbox, hint="choose another YAO_RUNTIME_DIR"
@@ -163,9 +172,10 @@ class _TurnedAway(asyncio.Protocol):
         transport.close()
 
 
-def _bind(path: Path, *, unless_served: bool) -> socket.socket | None:
+def _bind(path: Path, *, unless_served: bool) -> Sequence[socket.socket]:
+    """The listening socket, or none where another listens that is to be left in peace."""
     if unless_served and _served(path):
-        return None
+        return ()
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -175,7 +185,7 @@ def _bind(path: Path, *, unless_served: bool) -> socket.socket | None:
     except OSError:
         listener.close()
         raise
-    return listener
+    return (listener,)
 
 
 def _served(path: Path) -> bool:

@@ -36,7 +36,7 @@ def check_spec(spec: EnvironmentSpec, host: EmbeddedHost) -> None:
         raise InvalidOptionError(
             "cmd=image needs an image, and an embedded sandbox has none", sandbox=spec.name, hint=_USE_DOCKER
         )
-    socket = host.files.sockets / spec.uid / "link.sock"
+    socket = host.files.directory / spec.uid / "link.sock"
     if len(str(socket)) > 107:
         raise InvalidOptionError(
             f"the path {socket} is longer than a socket's may be (107)", hint="set YAO_RUNTIME_DIR to a shorter one"

@@ -195,6 +195,12 @@ class Environment:
 
     # Finding it again
 
+    async def refresh(self, record: EnvironmentRecord) -> None:
+        """``record`` is what is on disk now: another runtime over the same directory may have started it."""
+        if self._running is None and not self._lock.locked() and record.process != self.record.process:
+            self.record = record
+            await self.find()
+
     async def find(self) -> None:
         """Takes up what an earlier daemon left running, or notes why it ended."""
         name = self.record.process
@@ -227,10 +233,11 @@ class Environment:
             await in_thread(running.inhabitants.kill)
         await self._log.finished()
         await running.link.close()
-        reason = (
-            "" if self.record.stopping else _end_seen(self.record, exit_code, usage.killed_for_memory if usage else 0)
-        )
-        await in_thread(lambda: self._save(reason=reason, exit_code=exit_code))
+        await in_thread(self._save)  # was it stopped by the runtime of another pool?
+        for_memory = usage is not None and usage.killed_for_memory > 0
+        reason = "" if self.record.stopping else _end_seen(self.record, exit_code, for_memory=for_memory)
+        if exit_code is not None or not self.record.reason:
+            await in_thread(lambda: self._save(reason=reason, exit_code=exit_code))
         await in_thread(self._clear)
         running.inhabitants.guest.close()
         self._running = None
@@ -321,8 +328,11 @@ class Environment:
         )
 
     def _save(self, **changes: Any) -> None:
-        self.record = replace(self.record, **changes)
-        self._host.store.save(self.record)
+        """On top of what is on disk, where the runtime of another pool may have written meanwhile."""
+        current = self._host.store.load(self.record.runtime_id)
+        self.record = replace(current or self.record, **changes)
+        if current is not None:  # else it was removed
+            self._host.store.save(self.record)
 
 
 async def _reaped(child: subprocess.Popen[bytes] | None) -> int | None:
@@ -339,9 +349,9 @@ def _shell_code(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _end_seen(record: EnvironmentRecord, exit_code: int | None, killed_for_memory: int) -> str:
+def _end_seen(record: EnvironmentRecord, exit_code: int | None, *, for_memory: bool) -> str:
     if exit_code in (137, None):
-        memory = " (it used more memory than it may)" if killed_for_memory else ""
+        memory = " (it used more memory than it may)" if for_memory else ""
         return f"its processes were killed{memory}"
     if record.spec.cmd:
         return f"the main process ended with code {exit_code}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from yaosb_jupyter.errors import RuntimeUnavailableError
 from yaosb_jupyter.link.blob import install_blob
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent
 from yaosb_jupyter.tai.runtimes.embedded.cgroups import Cgroups
@@ -17,24 +21,41 @@ from yaosb_jupyter.tai.runtimes.embedded.view import USER, USER_ID, HostView
 
 @dataclass(frozen=True, kw_only=True)
 class HostFiles:
-    """Files for all sandboxes: the guest, and the accounts that they see."""
+    """``directory`` holds a directory with the socket of each sandbox; ``guest`` and ``accounts`` serve all."""
 
-    sockets: Path
+    directory: Path
     guest: Path
     accounts: Path
 
     @classmethod
     def install(cls, directory: Path) -> HostFiles:
-        """In a directory whose path is short. Others may pass through it and look at nothing. Blocks."""
-        sockets, accounts = directory / "e", directory / "accounts"
-        for made in (directory, sockets, accounts):
-            made.mkdir(parents=True, exist_ok=True, mode=0o711)
-        for made, mode in ((directory, 0o711), (sockets, 0o711), (accounts, 0o755)):
-            made.chmod(mode)
+        """In a directory whose path is short. Others may pass through it and look at nothing. Blocks.
+
+        Raises `RuntimeUnavailableError` where the directory is somebody else's.
+        """
+        accounts = directory / "accounts"
+        directory.mkdir(parents=True, exist_ok=True, mode=0o711)
+        if directory.is_symlink() or directory.stat().st_uid != os.geteuid():
+            raise RuntimeUnavailableError(f"{directory} belongs to somebody else", hint="set YAO_RUNTIME_DIR")
+        directory.chmod(0o711)
+        accounts.mkdir(exist_ok=True)
+        accounts.chmod(0o755)
         account = f"{USER}:x:{USER_ID}:{USER_ID}:{USER}:/workspace:/bin/sh\n"
-        (accounts / "passwd").write_text(f"root:x:0:0:root:/root:/bin/sh\n{account}")
-        (accounts / "group").write_text(f"root:x:0:\n{USER}:x:{USER_ID}:\n")
-        return cls(sockets=sockets, guest=install_blob(directory, compiled=True), accounts=accounts)
+        for name, content in (
+            ("passwd", f"root:x:0:0:root:/root:/bin/sh\n{account}"),
+            ("group", f"root:x:0:\n{USER}:x:{USER_ID}:\n"),
+        ):
+            (accounts / name).write_text(content)
+            (accounts / name).chmod(0o644)
+        return cls(directory=directory, guest=install_blob(directory, compiled=True), accounts=accounts)
+
+    @classmethod
+    def passable(cls, runtime_dir: Path) -> HostFiles:
+        """Where a user that a root daemon drops to can get at them: the daemon's own directory is closed to others."""
+        run = Path("/run")
+        base = run if run.is_dir() and os.access(run, os.W_OK) else Path(tempfile.gettempdir())
+        digest = hashlib.sha256(os.fsencode(runtime_dir.absolute())).hexdigest()[:12]
+        return cls.install(base / f"yaosb-{digest}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +72,7 @@ class EmbeddedHost:
 
     def places(self, record: EnvironmentRecord) -> Places:
         return Places(
-            link_directory=self.files.sockets / record.runtime_id,
+            link_directory=self.files.directory / record.runtime_id,
             temporary=record.spec.directory / "run" / "tmp",
             guest=self.files.guest,
             accounts=self.files.accounts,

@@ -14,6 +14,7 @@ import platformdirs
 
 from yaosb_jupyter.errors import RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.guest import landlock, seccomp
+from yaosb_jupyter.link.blob import guest_blob
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, RuntimeInfo
 from yaosb_jupyter.tai.runtimes.embedded import bubblewrap
 from yaosb_jupyter.tai.runtimes.embedded.cgroups import Cgroups, find_cgroups
@@ -54,14 +55,14 @@ async def probe_host(options: EmbeddedOptions, runtime_dir: Path, state_dir: Pat
         default_image="host",
         capabilities=capabilities(found),
     )
-    return Probed(host=ground.host(found.means, tell), info=info)
+    return Probed(host=await in_thread(ground.host, found.means, tell), info=info)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Ground:
     """What there is before anything was tried. ``cache``: where what is found then is kept until the next boot."""
 
-    files: HostFiles
+    runtime_dir: Path
     store: RecordStore
     view: HostView
     cgroups: Cgroups | None
@@ -69,11 +70,14 @@ class _Ground:
     cache: Path
 
     def host(self, means: Means, tell: Tell) -> EmbeddedHost:
+        """Blocks."""
+        dropped = os.geteuid() == 0 and not means.has_namespaces
+        files = HostFiles.passable(self.runtime_dir) if dropped else HostFiles.install(self.runtime_dir / "e")
         return EmbeddedHost(
             means=means,
             view=self.view,
             bwrap=self.bwrap or "",
-            files=self.files,
+            files=files,
             store=self.store,
             cgroups=self.cgroups,
             tell=tell,
@@ -81,15 +85,14 @@ class _Ground:
 
 
 def _look(options: EmbeddedOptions, runtime_dir: Path, state_dir: Path) -> _Ground:
-    files = HostFiles.install(runtime_dir)
     store = RecordStore(state_dir)
     store.open()
     view, cgroups, bwrap = HostView.of_this_python(), find_cgroups(), bubblewrap.find_program()
     # The answer hangs on all of this.
-    parts = (boot_id(), os.geteuid(), options, view, files.guest.name, bwrap, cgroups, __version__)
+    parts = (boot_id(), os.geteuid(), options, view, guest_blob(compiled=True), bwrap, cgroups, __version__)
     key = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     cache = Path(platformdirs.user_cache_dir("yaosb")) / f"embedded-{parts[0][:8]}-{key}"
-    return _Ground(files=files, store=store, view=view, cgroups=cgroups, bwrap=bwrap, cache=cache)
+    return _Ground(runtime_dir=runtime_dir, store=store, view=view, cgroups=cgroups, bwrap=bwrap, cache=cache)
 
 
 async def _try_all(options: EmbeddedOptions, ground: _Ground) -> Found:
@@ -99,7 +102,7 @@ async def _try_all(options: EmbeddedOptions, ground: _Ground) -> Found:
         if missing:
             reasons.append(f"{means}: {missing}")
             continue
-        host = ground.host(means, lambda _: None)
+        host = await in_thread(ground.host, means, lambda _: None)
         try:
             alone = await try_host(host, Network.NONE, options.uids)
             bridged = await try_host(host, Network.BRIDGE, options.uids)

@@ -59,6 +59,10 @@ class RecordStore:
     def load_all(self) -> Sequence[EnvironmentRecord]:
         return [record for path in sorted(self._directory.glob("*.json")) if (record := _load(path)) is not None]
 
+    def load(self, runtime_id: str) -> EnvironmentRecord | None:
+        """None where it was removed."""
+        return _load(self.path(runtime_id))
+
     def remove(self, runtime_id: str) -> None:
         for path in (self.path(runtime_id), self.log(runtime_id)):
             with contextlib.suppress(FileNotFoundError):

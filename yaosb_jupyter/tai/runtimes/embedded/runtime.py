@@ -187,11 +187,13 @@ class EmbeddedRuntime(Runtime):
             raise NotFoundError(f"no environment {runtime_id!r} is known here", sandbox=runtime_id) from None
 
     async def _find_new(self) -> None:
-        """Takes up the environments on disk that this object did not make."""
+        """Takes up the environments on disk that this object did not make or start."""
         for record in await in_thread(self._host.store.load_all):
-            if record.runtime_id not in self._environments:
-                environment = self._environments[record.runtime_id] = Environment(record, self._host)
-                await environment.find()
+            if (known := self._environments.get(record.runtime_id)) is not None:
+                await known.refresh(record)
+                continue
+            environment = self._environments[record.runtime_id] = Environment(record, self._host)
+            await environment.find()
 
     def _tell(self, event: EnvironmentEvent) -> None:
         for queue in self._listeners:

@@ -9,7 +9,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from yaosb_jupyter.link.guest import new_key
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded.environment import Environment
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
-from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord
+from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord, RecordStore
 from yaosb_jupyter.tai.runtimes.embedded.workspace import make_workspace
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import ExecChannel, ExecOptions, Network
@@ -49,7 +49,7 @@ class Reach:
 async def try_host(host: EmbeddedHost, network: Network, uids: tuple[int, int]) -> Reach:
     """Runs one sandbox to its end. Raises `SandboxError` where this means does not work here."""
     uid = f"try{secrets.token_hex(8)}"
-    directory = host.files.sockets.parent / uid
+    directory = host.files.directory / uid
     spec = EnvironmentSpec(
         uid=uid,
         name=uid,
@@ -64,9 +64,10 @@ async def try_host(host: EmbeddedHost, network: Network, uids: tuple[int, int]) 
         with ExitStack() as stack:
             given = await in_thread(lambda: stack.enter_context(_bait(directory)))
             user = await in_thread(make_workspace, spec, uids)
-            environment = Environment(
-                EnvironmentRecord(spec=spec, created_at=datetime.now(UTC), key=new_key(), user=user), host
-            )
+            record = EnvironmentRecord(spec=spec, created_at=datetime.now(UTC), key=new_key(), user=user)
+            store = RecordStore(directory)
+            await in_thread(store.save, record)
+            environment = Environment(record, replace(host, store=store))
             try:
                 await environment.start()
                 async with asyncio.timeout(TIMEOUT):
