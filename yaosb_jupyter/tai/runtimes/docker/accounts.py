@@ -33,6 +33,7 @@ class Accounts:
         self._ids = ids or (_REMAPPED_IDS if facts.remapped else UidRange())
         self._shared = shared
         self._pending: set[int] = set()
+        self._reading = asyncio.Lock()
         self._files: OrderedDict[str, tuple[str, str]] = OrderedDict()
 
     @property
@@ -73,11 +74,12 @@ class Accounts:
 
     async def image_files(self, image_id: str) -> tuple[str, str]:
         """The image's passwd and group, read once."""
-        if image_id not in self._files:
-            self._files[image_id] = await self._read_files(image_id)
-            if len(self._files) > _MAX_IMAGES:
-                self._files.popitem(last=False)
-        return self._files[image_id]
+        async with self._reading:
+            if image_id not in self._files:
+                self._files[image_id] = await self._read_files(image_id)
+                if len(self._files) > _MAX_IMAGES:
+                    self._files.popitem(last=False)
+            return self._files[image_id]
 
     async def _read_files(self, image_id: str) -> tuple[str, str]:
         labels = await throwaway_labels()
