@@ -16,7 +16,7 @@ from . import frames, libc
 from .confinement import confine, limit
 from .link import Link
 from .loop import Loop
-from .service import FEATURES, Service, warn
+from .service import Service, warn
 from .spawn import Spawner, StartError
 
 PATIENCE = 2.0
@@ -36,7 +36,7 @@ def main() -> int:
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
     loop = Loop()
     service = Service(loop, spawner, config["workdir"])
-    hello = {"major": frames.MAJOR, "minor": frames.MINOR, "features": FEATURES, "key": config["key"]}
+    hello = {"major": frames.MAJOR, "minor": frames.MINOR, "features": service.features, "key": config["key"]}
     link = Link(loop, config["socket"], hello, service.serve)
 
     def end(code: int) -> None:

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from . import processes
 from .command import Command, Nowhere
@@ -18,13 +18,15 @@ from .logs import LogStream, Ring
 from .loop import Loop
 from .spawn import Spawner, StartError
 
-FEATURES = ["exec", "kill", "processes", "logs"]
 LOST_LINK_PATIENCE = 60.0
 """How long a command goes on without a link, in seconds."""
 CANCEL_GRACE = 2.0
 REMEMBERED = 32
 MAIN = "main"
 MOST_LISTED = 4096
+
+Operation = Callable[[Stream, Dict[str, Any]], None]
+"""Serves a stream by its request: ends it, or gives it a handler."""
 
 
 class ExecStream(Handler):
@@ -82,12 +84,26 @@ class Service:
         self._main: Optional[Command] = None
         self._ending = False
         self._logs_owed = False
+        self._operations: Dict[str, Operation] = {
+            "exec": self._exec,
+            "kill": self._kill,
+            "processes": _processes,
+            "logs": self._stream_logs,
+        }
         loop.on_signal(signal.SIGCHLD, self._reap)
 
+    def offer(self, operations: Dict[str, Operation]) -> None:
+        """What other modules serve."""
+        self._operations.update(operations)
+
+    @property
+    def features(self) -> List[str]:
+        """For the HELLO: the names of all operations."""
+        return sorted(self._operations)
+
     def serve(self, stream: Stream, request: Dict[str, Any]) -> None:
-        operation = {"exec": self._exec, "kill": self._kill, "processes": _processes, "logs": self._stream_logs}
         try:
-            operation.get(str(request.get("op")), _unknown)(stream, request)
+            self._operations.get(str(request.get("op")), _unknown)(stream, request)
         except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
             stream.fail("InvalidOptionError", "bad request: %r" % error)
 
