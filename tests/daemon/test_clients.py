@@ -265,7 +265,7 @@ async def test_a_command_whose_input_nobody_reads_can_still_be_signalled(manager
         events = aiter(stream)
         await anext(events)
         feeding = asyncio.create_task(stream.send(b"x" * 8 * 2**20))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # it would go on if somebody read
         assert not feeding.done()
         await stream.signal(signal.SIGINT)
         last = [event async for event in events][-1]
@@ -275,10 +275,9 @@ async def test_a_command_whose_input_nobody_reads_can_still_be_signalled(manager
 
 
 async def test_what_a_cancelled_command_wrote_can_still_be_read(manager: AsyncManager) -> None:
-    sandbox = await manager.create()
-    async with sandbox.stream("echo before; sleep 60", encoding=None) as stream:
-        await stream.send(b"")
-        await asyncio.sleep(0.2)
+    sandbox = await manager.create("lab")
+    async with sandbox.stream("echo before; echo $$ > pid; exec sleep 60", encoding=None) as stream:
+        await pid_of_command(manager)
         await stream.cancel()
         events = [event async for event in stream]
     assert isinstance(events[0], Output)
