@@ -1,8 +1,8 @@
 """The guest: started with one line of JSON on stdin, it serves its link until TERM or the end of its main process.
 
 The line: ``socket`` path to dial, ``key`` for the HELLO, ``workdir``, ``cmd`` and ``env`` of the main process if there
-is to be one, ``confinement`` and ``limits`` (see `confinement`) for the commands. The environment of the commands is
-the guest's own with what each asks for.
+is to be one, ``confinement`` and ``limits`` (see `confinement`) for the commands, ``patience`` seconds that these go
+on without a link. The environment of the commands is the guest's own with what each asks for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .loop import Loop
 from .service import Service, warn
 from .spawn import Spawner, StartError
 
-PATIENCE = 2.0
+LOST_LINK_PATIENCE = 60.0
+LOG_PATIENCE = 2.0
 """How long the host has for taking the last words of the main process."""
 POLL = 0.01
 
@@ -35,12 +36,12 @@ def main() -> int:
     libc.prctl(libc.PR_SET_DUMPABLE, 0)
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
     loop = Loop()
-    service = Service(loop, spawner, config["workdir"])
+    service = Service(loop, spawner, config["workdir"], config.get("patience", LOST_LINK_PATIENCE))
     hello = {"major": frames.MAJOR, "minor": frames.MINOR, "features": service.features, "key": config["key"]}
     link = Link(loop, config["socket"], hello, service.serve)
 
     def end(code: int) -> None:
-        def leave(patience: float = PATIENCE) -> None:
+        def leave(patience: float = LOG_PATIENCE) -> None:
             if patience > 0 and (service.logs_owed or not link.flushed):
                 loop.later(POLL, lambda: leave(patience - POLL))
             else:

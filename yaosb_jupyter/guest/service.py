@@ -18,8 +18,6 @@ from .logs import LogStream, Ring
 from .loop import Loop
 from .spawn import Spawner, StartError
 
-LOST_LINK_PATIENCE = 60.0
-"""How long a command goes on without a link, in seconds."""
 CANCEL_GRACE = 2.0
 REMEMBERED = 32
 MAIN = "main"
@@ -32,8 +30,9 @@ Operation = Callable[[Stream, Dict[str, Any]], None]
 class ExecStream(Handler):
     """The stream of one command, while the link that opened it lasts."""
 
-    def __init__(self, loop: Loop, stream: Stream) -> None:
+    def __init__(self, loop: Loop, stream: Stream, patience: float) -> None:
         self._loop = loop
+        self._patience = patience
         self.stream = stream
         self.command: Optional[Command] = None
 
@@ -68,16 +67,20 @@ class ExecStream(Handler):
         command = self.command
         if command is not None:
             command.sink = Nowhere()
-            self._loop.later(LOST_LINK_PATIENCE, lambda: command.terminate(CANCEL_GRACE))
+            self._loop.later(self._patience, lambda: command.terminate(CANCEL_GRACE))
 
 
 class Service:
-    """Serves streams, starts the main process, and reaps what ends."""
+    """Serves streams, starts the main process, and reaps what ends.
 
-    def __init__(self, loop: Loop, spawner: Spawner, workdir: str) -> None:
+    ``patience``: how many seconds a command goes on without a link.
+    """
+
+    def __init__(self, loop: Loop, spawner: Spawner, workdir: str, patience: float) -> None:
         self._loop = loop
         self._spawner = spawner
         self._workdir = workdir
+        self._patience = patience
         self._running: Dict[int, Command] = {}
         self._known: OrderedDict[str, Optional[Dict[str, Any]]] = OrderedDict()
         self._logs = Ring()
@@ -155,7 +158,7 @@ class Service:
         argv = [os.fsencode(part).decode("utf-8", "surrogateescape") for part in request["argv"]]
         env = dict(os.environ, **request.get("env", {}))
         cwd = os.path.join(self._workdir, request.get("cwd", ""))
-        handler = ExecStream(self._loop, stream)
+        handler = ExecStream(self._loop, stream, self._patience)
         command = Command(
             self._loop,
             exec_id,
