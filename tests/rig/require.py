@@ -22,6 +22,8 @@ TEST_IMAGE = os.environ.get("SANDBOX_TEST_IMAGE") or "yaosb/test-base:1"
 NOPYTHON_IMAGE = "yaosb/test-nopython:1"
 """Has sh, and no python3."""
 
+SYSTEM_PYTHON = "/usr/bin/python3"
+
 
 def _docker() -> str | None:
     try:
@@ -106,12 +108,24 @@ def _root() -> str | None:
     return None if os.geteuid() == 0 else "this needs root"
 
 
+def _system_python() -> str | None:
+    """A Python that every user can run, and that our compiled packages are for."""
+    ours = sys.version_info[:2]
+    code = "import sys; sys.exit(sys.version_info[:2] != " + repr(tuple(ours)) + ")"
+    try:
+        done = subprocess.run([SYSTEM_PYTHON, "-c", code], timeout=20, check=False)
+    except OSError:
+        return f"there is no {SYSTEM_PYTHON}"
+    return f"{SYSTEM_PYTHON} is not Python {ours[0]}.{ours[1]}" if done.returncode else None
+
+
 PROBES: Mapping[str, Callable[[], str | None]] = {
     "docker": _docker,
     "docker-tls": _docker_tls,
     "embedded": _embedded,
     "bubblewrap": _bubblewrap,
     "root": _root,
+    "system-python": _system_python,
 }
 """Each tells what is missing in one line, or None."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib.util
@@ -10,6 +11,7 @@ import marshal
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -28,9 +30,8 @@ def guest_blob(*, compiled: bool = False) -> bytes:
     ``compiled``: its byte code instead, which starts in half the time and on this version of Python only.
     """
     files = {"__main__.py": _START}
-    for item in resources.files("yaosb_jupyter.guest").iterdir():
-        if item.name.endswith(".py"):
-            files[f"{PACKAGE}/{item.name}"] = item.read_text(encoding="utf-8")
+    for module in _needed("__init__", "main"):
+        files[f"{PACKAGE}/{module}.py"] = _source(module)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as zip_file:
         for name, source in sorted(files.items()):
@@ -52,6 +53,29 @@ def install_blob(directory: Path, *, compiled: bool = False) -> Path:
         fresh.chmod(0o644)
         fresh.replace(path)
     return path
+
+
+def _needed(*modules: str) -> list[str]:
+    """These modules of the guest and all that they import of it: others of the package serve other programs."""
+    found: list[str] = []
+    todo = list(modules)
+    while todo:
+        module = todo.pop()
+        if module not in found:
+            found.append(module)
+            todo += _imported(module)
+    return sorted(found)
+
+
+def _imported(module: str) -> Iterator[str]:
+    """``from . import a`` and ``from .a import b``: the only two ways that modules of the guest name each other."""
+    for node in ast.walk(ast.parse(_source(module))):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            yield from [node.module] if node.module else [alias.name for alias in node.names]
+
+
+def _source(module: str) -> str:
+    return resources.files("yaosb_jupyter.guest").joinpath(f"{module}.py").read_text(encoding="utf-8")
 
 
 def _byte_code(name: str, source: str) -> bytes:

@@ -40,6 +40,8 @@ def capabilities(found: Found) -> frozenset[Capability]:
         held.add(Capability.PIDS_LIMIT)
     if not found.alone.sees_processes:
         held.add(Capability.OWN_PIDS)
+    if found.means is not Means.LANDLOCK:  # which takes sockets away from commands
+        held |= {Capability.DIAL, Capability.SERVICES}
     return frozenset(held)
 
 
@@ -48,7 +50,7 @@ def isolation(found: Found) -> Isolation:
     return Isolation(
         means=_means(found),
         files=_files(alone),
-        metadata=_choose(alone.changes_metadata, "open: times and modes of your files can be changed", "kept"),
+        metadata=_metadata(alone),
         unix_sockets=_sockets(alone, bridged),
         internet=_with_bridge(alone.network, bridged.network, "none", "open, as from the host"),
         host=_with_bridge(alone.host_ports, bridged.host_ports, "none", "open: servers on the host's loopback too"),
@@ -78,6 +80,12 @@ def _files(reach: Reach) -> str:
     return "hidden, but for the host's programs and this Python, which are read-only"
 
 
+def _metadata(reach: Reach) -> str:
+    if reach.changes_metadata:
+        return "open: times and modes of your files can be changed"
+    return "seen: names, sizes and times, which cannot be changed" if reach.sees_metadata else "hidden"
+
+
 def _sockets(alone: Reach, bridged: Reach) -> str:
     words = []
     for kind, without, with_bridge in (
@@ -90,7 +98,7 @@ def _sockets(alone: Reach, bridged: Reach) -> str:
 
 def _others(found: Found) -> str:
     if found.means is Means.PLAIN:
-        return "open: same user, same files"
+        return "open: files and processes, as far as " + ("all may read them" if found.own_user else "your user may")
     if found.alone.sees_processes:
         return "files hidden; their processes are seen" + ("" if found.own_user else ", under the same user")
     return "hidden"

@@ -37,6 +37,7 @@ class Reach:
 
     reads_files: bool
     writes_files: bool
+    sees_metadata: bool
     changes_metadata: bool
     path_sockets: bool
     abstract_sockets: bool

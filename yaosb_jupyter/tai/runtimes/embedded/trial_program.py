@@ -15,6 +15,7 @@ def main(given: dict[str, Any]) -> dict[str, bool]:
     return {
         "reads_files": _can(lambda: _read(given["file"])),
         "writes_files": _can(lambda: _write(given["directory"] + "/written")),
+        "sees_metadata": _can(lambda: os.stat(given["file"])),  # noqa: PTH116
         "changes_metadata": _can(lambda: os.utime(given["file"])),
         "path_sockets": _can(lambda: _connect(socket.AF_UNIX, given["socket"])),
         "abstract_sockets": _can(lambda: _connect(socket.AF_UNIX, "\0" + given["abstract"])),
