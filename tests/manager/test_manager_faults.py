@@ -209,6 +209,17 @@ async def test_m7_a_refused_removal_stays_visible_and_is_retried(
     assert memory_rig.held() == set()
 
 
+async def test_m7_a_removal_refused_to_the_reaper_is_retried(
+    open_on_memory: OpenManager, memory_rig: MemoryRig
+) -> None:
+    manager = await open_on_memory()
+    for _ in range(2):
+        memory_rig.engine.fail_next("remove", SandboxError("busy"))
+    await manager.create("lab", idle_timeout=0.1)
+    await until(lambda: _is_empty(manager))
+    assert memory_rig.held() == set()
+
+
 async def test_m7_a_refused_removal_is_retried_after_a_restart(
     open_on_memory: OpenManager, memory_rig: MemoryRig
 ) -> None:

@@ -304,10 +304,13 @@ class ManagerModel(RuleBasedStateMachine):
             return (await self.manager.pools())[0].connected
 
         self.run(until(noticed))
+        self.run(self.manager.cleanup())
         for name, expected in list(self.model.items()):
-            expected.used = self.now
+            expected.used = self.now  # the grace; a lifetime goes on
             if expected.doomed:
                 self._forget_if_gone(name)
+            elif expected.due(self.now) is Status.REMOVED:
+                self._forget(name)
 
     @rule()
     @precondition(lambda self: self.reachable)

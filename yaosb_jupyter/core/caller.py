@@ -11,6 +11,7 @@ from yaosb_jupyter.core.service import Caller, Progress, Service
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.core.view import matches, sandbox_info
 from yaosb_jupyter.errors import PermissionDeniedError
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
@@ -73,6 +74,9 @@ class CallerService(Service):
 
     async def exec_stream(self, ref: str, options: ExecOptions) -> ExecStream:
         return await self._controller.usage.exec_stream(self._find(ref), options)
+
+    async def dial(self, ref: str, port: int) -> ByteStream:
+        return await self._controller.usage.dial(self._find(ref), port)
 
     async def kill_process(self, ref: str, pattern: str) -> Sequence[int]:
         return await self._controller.usage.kill_process(self._find(ref), pattern)

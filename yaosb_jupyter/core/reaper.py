@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Container
 
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.operations import Operations
@@ -31,8 +32,9 @@ class Reaper:
     async def run(self) -> None:
         """For ever."""
         while True:
-            for entry in self._due():
-                self._state.tasks.forget(self._reap(entry), f"reaping {entry.record.id}")
+            for entry in self._due(but=self._reaping):
+                self._reaping.add(entry.uid)
+                self._state.tasks.forget(self._reap_aside(entry), f"reaping {entry.record.id}")
             try:
                 await self._keep_last_active()
             except OSError as error:  # a full disk must not end the reaper
@@ -41,27 +43,33 @@ class Reaper:
 
     async def sweep(self) -> list[str]:
         """Does what is due now; returns the ids of what was stopped or removed."""
-        due = self._due()
+        due = self._due(but=())
         done = await asyncio.gather(*(self._reap(entry) for entry in due))
         return [entry.record.id for entry, acted in zip(due, done, strict=True) if acted]
 
-    def _due(self) -> list[Entry]:
-        return [entry for entry, due_in in self._deadlines() if due_in <= 0]
+    def _due(self, but: Container[str]) -> list[Entry]:
+        return [entry for entry, due_in in self._deadlines(but) if due_in <= 0]
 
     def _nearest(self) -> float:
-        return max(0.0, min([LONGEST_SLEEP, *(due_in for _, due_in in self._deadlines())]))
+        return max(0.0, min([LONGEST_SLEEP, *(due_in for _, due_in in self._deadlines(but=self._reaping))]))
 
-    def _deadlines(self) -> list[tuple[Entry, float]]:
-        found = ((entry, entry.due_in()) for entry in self._state.table if self._can_act(entry))
+    def _deadlines(self, but: Container[str]) -> list[tuple[Entry, float]]:
+        entries = (entry for entry in self._state.table if entry.uid not in but and self._can_act(entry))
+        found = ((entry, entry.due_in()) for entry in entries)
         return [(entry, due_in) for entry, due_in in found if due_in is not None]
 
     def _can_act(self, entry: Entry) -> bool:
         pool = self._state.pool_of(entry)
-        reachable = pool.connected or (pool.retired and entry.record.doomed)
-        return reachable and entry.uid not in self._reaping and entry.build is None
+        return entry.build is None and (pool.connected or (pool.retired and entry.record.doomed))
+
+    async def _reap_aside(self, entry: Entry) -> None:
+        try:
+            await self._reap(entry)
+        finally:
+            self._reaping.discard(entry.uid)
+            self._state.alarm.ring()
 
     async def _reap(self, entry: Entry) -> bool:
-        self._reaping.add(entry.uid)
         try:
             async with entry.lock:
                 # Asked again under the lock: it may have been used, or removed, meanwhile.
@@ -70,11 +78,10 @@ class Reaper:
                     return False
                 return await self._act(entry)
         except SandboxError as error:
-            entry.postpone_retry()
+            if not entry.record.doomed:  # else the remover has noted it
+                entry.postpone_retry()
             log.warning("%s", error)
             return False
-        finally:
-            self._reaping.discard(entry.uid)
 
     async def _act(self, entry: Entry) -> bool:
         if entry.record.doomed:

@@ -19,6 +19,7 @@ from yaosb_jupyter.core.execution import (
 )
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.core.workspace import Files
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ExecOptions, ExecResult, LogChunk, SandboxInfo, SandboxStats
 from yaosb_jupyter.units import DurationLike, parse_duration
@@ -191,6 +192,14 @@ class AsyncSandbox:
         async with aclosing(cast(Any, self._service.logs(self.uid, follow=follow, tail=tail, since=since))) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+    async def dial(self, port: int) -> ByteStream:
+        """Connects to a TCP port inside, published or not, for ``async with``; close what you dial.
+
+        Raises `PortUnavailableError` where nothing listens there, `NotRunningError`, `NotAvailableError` where its
+        pool cannot reach ports. Being open is not use of the sandbox, bytes that move are.
+        """
+        return await self._service.dial(self.uid, port)
 
     async def kill_process(self, pattern: str) -> Sequence[int]:
         """Ends the processes whose full command line matches the regular expression; returns their pids inside."""

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
@@ -76,6 +77,13 @@ class Service(ABC):
 
     @abstractmethod
     async def exec_stream(self, ref: str, options: ExecOptions) -> ExecStream: ...
+
+    @abstractmethod
+    async def dial(self, ref: str, port: int) -> ByteStream:
+        """A TCP connection to a port inside, published or not; use while bytes move.
+
+        Raises `PortUnavailableError` where nothing listens there, `NotAvailableError` where its pool cannot.
+        """
 
     @abstractmethod
     async def kill_process(self, ref: str, pattern: str) -> Sequence[int]: ...

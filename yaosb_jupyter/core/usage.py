@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import cast
 
+from yaosb_jupyter.core.connections import TrackedByteStream
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.files import TrackedVolume
 from yaosb_jupyter.core.observation import Observer
@@ -24,6 +25,7 @@ from yaosb_jupyter.errors import (
     SandboxError,
     SandboxLostError,
 )
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import ExecOptions, LogChunk, SandboxStats, Status
@@ -35,6 +37,7 @@ class Usage:
         self._observer = observer
         self._remover = remover
         self._streams: set[TrackedStream] = set()
+        self._connections: set[ByteStream] = set()
 
     async def exec_stream(self, entry: Entry, options: ExecOptions) -> ExecStream:
         self._check(entry, Call.EXEC)
@@ -96,8 +99,25 @@ class Usage:
             return cause
         why = record.status_reason or _ENDS.get(record.status, f"it is {record.status.value}")
         return SandboxLostError(
-            f"it ended while a command ran in it: {why}", sandbox=record.id, hint="start it, or create it again"
+            f"it ended while it was in use: {why}", sandbox=record.id, hint="start it, or create it again"
         )
+
+    async def dial(self, entry: Entry, port: int) -> ByteStream:
+        """A connection to a port inside; to ask for one is use of the sandbox, and so are the bytes that move."""
+        if not 1 <= port <= 65535:
+            raise InvalidOptionError(f"port={port} is not valid", hint="accepted: 1 to 65535")
+        self._check(entry, Call.EXEC)
+        pool = self._state.pool_of(entry)
+        with entry.activity.span():
+            async with self._explained(entry), within(ASK, "connect", sandbox=entry.record.id, pool=pool.name):
+                inner = await pool.runtime.dial(entry.record.runtime_id, port)
+
+        async def lost(error: SandboxError) -> SandboxError:
+            return await self.lost(entry, error) or error
+
+        stream = TrackedByteStream(inner, used=entry.activity.touch, closed=self._connections.discard, lost=lost)
+        self._connections.add(stream)
+        return stream
 
     async def kill_process(self, entry: Entry, pattern: str) -> Sequence[int]:
         """Pids of the processes ended. ``pattern`` is a regular expression over the full command line."""
@@ -170,8 +190,9 @@ class Usage:
             raise error
 
     async def close(self) -> None:
-        """Ends the commands whose callers are in this process: nobody is left to read them."""
-        await asyncio.gather(*(stream.aclose() for stream in list(self._streams)), return_exceptions=True)
+        """Ends the commands and connections whose callers are in this process: nobody is left to read them."""
+        open_ones: list[TrackedStream | ByteStream] = [*self._streams, *self._connections]
+        await asyncio.gather(*(stream.aclose() for stream in open_ones), return_exceptions=True)
 
 
 _ENDS = {
