@@ -21,6 +21,7 @@
     ├── UnavailableError
     │   ├── NotAvailableError         no manager, no usable pool, a missing extra
     │   ├── RuntimeUnavailableError   the engine of one pool does not answer
+    │   ├── PortUnavailableError      nothing listens at a port of the sandbox, or it broke the connection
     │   └── DataDirectoryBusyError    another manager owns the data directory
     ├── ProtocolError
     ├── AuthError
@@ -163,6 +164,10 @@ class NotAvailableError(UnavailableError):
 
 class RuntimeUnavailableError(UnavailableError):
     """The engine behind a pool does not answer."""
+
+
+class PortUnavailableError(UnavailableError):
+    """Nothing listens at a port of the sandbox, or what did broke the connection."""
 
 
 class DataDirectoryBusyError(UnavailableError):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Self, Unpack, cast, overload
 
+from yaosb_jupyter.blocking.connection import Connection
 from yaosb_jupyter.blocking.face import Face, feed
 from yaosb_jupyter.blocking.files import Files
 from yaosb_jupyter.blocking.loop import Calls, Loop
@@ -169,6 +170,10 @@ class Sandbox(Face):
     ) -> Iterator[LogChunk]:
         """Output of its main process: the last ``tail`` lines, and with ``follow`` what comes."""
         return self._iterate(lambda: self._inner.logs(follow=follow, tail=tail, since=since))
+
+    def dial(self, port: int) -> Connection:
+        """Connects to a TCP port inside, published or not; see `AsyncSandbox.dial`. Close what you dial."""
+        return Connection(self._loop, self._run(lambda: self._inner.dial(port)))
 
     def kill_process(self, pattern: str) -> Sequence[int]:
         """Ends the processes whose full command line matches the regular expression; returns their pids inside."""

@@ -13,9 +13,11 @@ from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.command import RemoteExecStream
 from yaosb_jupyter.daemon.defaults import with_defaults
+from yaosb_jupyter.daemon.dial import dial
 from yaosb_jupyter.daemon.line import Line, OnMessage, read_value, told
 from yaosb_jupyter.daemon.volume import RemoteVolume, read_data
 from yaosb_jupyter.link.stream import RemoteError, Stream
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
@@ -83,6 +85,9 @@ class RemoteService(Service):
 
     async def exec_stream(self, ref: str, options: ExecOptions) -> ExecStream:
         return await RemoteExecStream.begin(self._line, ask.Exec(ref=ref, options=options))
+
+    async def dial(self, ref: str, port: int) -> ByteStream:
+        return await dial(self._line, ask.Dial(ref=ref, port=port))
 
     async def kill_process(self, ref: str, pattern: str) -> Sequence[int]:
         return await self._line.call(tuple[int, ...], ask.KillProcess(ref=ref, pattern=pattern))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.control import Control
-from yaosb_jupyter.daemon.streaming import received, run_command, send_items, send_logs, with_progress
+from yaosb_jupyter.daemon.streaming import carry, received, run_command, send_items, send_logs, with_progress
 from yaosb_jupyter.errors import ProtocolError, SandboxError
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
@@ -107,6 +107,12 @@ async def _exec_signal(session: Session, _stream: Stream, asked: ask.ExecSignal)
 async def _exec_cancel(session: Session, _stream: Stream, asked: ask.ExecCancel) -> None:
     if (command := session.commands.get(asked.stream)) is not None:
         await command.cancel(asked.grace)
+
+
+@_serves(ask.Dial)
+async def _dial(session: Session, stream: Stream, asked: ask.Dial) -> None:
+    async with await session.service.dial(asked.ref, asked.port) as connection:
+        await carry(stream, connection)
 
 
 @_serves(ask.Logs)

@@ -96,6 +96,14 @@ class ExecCancel(Request, op="exec.cancel"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Dial(Request, op="dial"):
+    """``{"connected": true}``, then data both ways, each way to its EOF; the value is None."""
+
+    ref: str
+    port: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class KillProcess(Request, op="kill-process"):
     ref: str
     pattern: str

@@ -11,6 +11,7 @@ from yaosb_jupyter.core.service import Progress
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.stream import Stream
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ExecChannel, ExitStatus, LogChunk, PullProgress
 from yaosb_jupyter.wire.codec import to_json
@@ -18,6 +19,7 @@ from yaosb_jupyter.wire.codec import to_json
 T = TypeVar("T")
 
 KINDS = {ExecChannel.STDOUT: frames.DATA, ExecChannel.STDERR: frames.DATA_ERR}
+_LINGER = 5.0
 _BATCH = 100
 """Items a message: the largest, a sandbox with many labels, still fit."""
 
@@ -58,6 +60,30 @@ async def _feed(stream: Stream, command: ExecStream) -> None:
         async for data in received(stream):
             await command.send(data)
         await command.close_stdin()
+
+
+async def carry(stream: Stream, connection: ByteStream) -> None:
+    """Carries both ways of a connection until both have ended, or the client has gone."""
+    await stream.send_message({"connected": True})
+    up = asyncio.create_task(_carry_up(stream, connection))
+    try:
+        while data := await connection.receive():
+            await stream.send(data)
+        await stream.send_eof()
+        await up
+    except asyncio.CancelledError:
+        # The client has gone. What it sent before still arrives; it said EOF behind it.
+        await asyncio.wait([up], timeout=_LINGER)
+        raise
+    finally:
+        up.cancel()
+
+
+async def _carry_up(stream: Stream, connection: ByteStream) -> None:
+    with contextlib.suppress(SandboxError, ConnectionError):
+        async for data in received(stream):
+            await connection.send(data)
+        await connection.send_eof()
 
 
 async def received(stream: Stream) -> AsyncIterator[bytes]:

@@ -31,6 +31,9 @@ class Handler:
     def cancel(self) -> None:
         """The host no longer wants the stream, and waits for its CLOSE."""
 
+    def closed(self) -> None:
+        """The host has ended a stream that was opened here."""
+
     def writable(self) -> None:
         """`Stream.room` may have grown."""
 
@@ -39,11 +42,12 @@ class Handler:
 
 
 class Stream:
-    """One stream that the host opened; this side ends it by `close` or `fail`."""
+    """One stream. This side ends one that the host opened by `close` or `fail`; its own the host ends."""
 
     def __init__(self, link: Link, stream_id: int) -> None:
         self._link = link
         self.id = stream_id
+        self._ours = stream_id % 2 == 1
         self.handler = Handler()
         self.open = True
         self._credit = frames.WINDOW
@@ -66,6 +70,11 @@ class Stream:
             self._credit -= len(frame) - frames.HEADER_SIZE
             self._link.write(frame)
 
+    def send_eof(self) -> None:
+        """No more data follows."""
+        if self.open:
+            self._link.write(frames.encode(frames.EOF, self.id))
+
     def took(self, count: int) -> None:
         """The handler is done with ``count`` bytes of data."""
         self._held -= count
@@ -80,6 +89,11 @@ class Stream:
     def fail(self, code: str, message: str, **fields: Any) -> None:
         self._end({"error": dict(fields, code=code, message=message)})
 
+    def cancel(self) -> None:
+        """A stream that was opened here is no longer wanted; `Handler.closed` follows."""
+        if self.open:
+            self._link.write(frames.encode(frames.CANCEL, self.id))
+
     def _end(self, message: Dict[str, Any]) -> None:
         if self.open:
             self.open = False
@@ -91,8 +105,12 @@ class Stream:
         if kind == frames.CREDIT:
             self._credit += frames.decode_credit(payload)
             self.handler.writable()
-        elif kind == frames.CANCEL:
+        elif kind == frames.CANCEL and not self._ours:
             self.handler.cancel()
+        elif kind == frames.CLOSE and self._ours:
+            self.open = False
+            self._link.forget(self)
+            self.handler.closed()
         elif kind == frames.EOF:
             self.handler.eof()
         elif kind in (frames.DATA, frames.MESSAGE):
@@ -111,7 +129,7 @@ class Stream:
 class Link:
     """Keeps one connection to ``path`` whenever somebody listens there.
 
-    ``serve`` is called for each stream that the host opens, and sets its handler or ends it.
+    ``serve`` is called for each stream that the host opens, and sets its handler or ends it. `open` opens one to it.
     """
 
     def __init__(self, loop: Loop, path: str, hello: Dict[str, Any], serve: Callable[[Stream, Dict[str, Any]], None]):
@@ -125,6 +143,7 @@ class Link:
         self._patience: Optional[Timer] = None
         self._decoder = frames.Decoder()
         self._streams: Dict[int, Stream] = {}
+        self._last_id = -1
         self._outbox: Deque[memoryview] = deque()
         self._waiting = 0
 
@@ -147,11 +166,20 @@ class Link:
             return
         dialled.setblocking(False)
         self._socket = dialled
-        self._met = False
+        self._last_id = -1
         self._decoder = frames.Decoder()
         self._patience = self._loop.later(HELLO_TIMEOUT, self._impatient)
         self._loop.watch(dialled.fileno(), READ, self._ready)
         self.write(frames.encode_json(frames.HELLO, 0, self._hello))
+
+    def open(self, request: Dict[str, Any]) -> Optional[Stream]:
+        """A stream to the host, to be given a handler; None while there is no link."""
+        if not self._met:
+            return None
+        self._last_id += 2
+        stream = self._streams[self._last_id] = Stream(self, self._last_id)
+        self.write(frames.encode_json(frames.OPEN, stream.id, request))
+        return stream
 
     def forget(self, stream: Stream) -> None:
         self._streams.pop(stream.id, None)
@@ -266,6 +294,7 @@ class Link:
         self._loop.unwatch(self._socket.fileno())
         self._socket.close()
         self._socket = None
+        self._met = False
         self._outbox.clear()
         self._waiting = 0
         lost = list(self._streams.values())

@@ -12,9 +12,10 @@ import os
 import signal
 from typing import Any, Dict
 
-from . import frames, libc
+from . import dial, frames, libc
 from .confinement import confine, limit
 from .link import Link
+from .listen import Listeners
 from .loop import Loop
 from .service import Service, warn
 from .spawn import Spawner, StartError
@@ -37,8 +38,13 @@ def main() -> int:
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
     loop = Loop()
     service = Service(loop, spawner, config["workdir"], config.get("patience", LOST_LINK_PATIENCE))
-    hello = {"major": frames.MAJOR, "minor": frames.MINOR, "features": service.features, "key": config["key"]}
+    hello = {"major": frames.MAJOR, "minor": frames.MINOR, "key": config["key"]}
     link = Link(loop, config["socket"], hello, service.serve)
+    denied = {"*", "unix"} & set(confinement.get("sockets") or ())
+    listeners = Listeners(loop, link.open, reachable=not denied)
+    service.offer(dial.operations(loop))
+    service.offer(listeners.operations())
+    hello["features"] = service.features
 
     def end(code: int) -> None:
         def leave(patience: float = LOG_PATIENCE) -> None:
@@ -52,6 +58,12 @@ def main() -> int:
 
     loop.on_signal(signal.SIGTERM, lambda: end(0))
     loop.on_signal(signal.SIGINT, lambda: None)  # an ignored signal would stay ignored in the commands
+    if config.get("services"):
+        try:
+            for name in config["services"]:
+                listeners.begin(name)
+        except OSError as error:
+            warn("its sockets are missing: %s" % error)
     if config.get("cmd"):
         try:
             service.run_main(config["cmd"], config.get("env") or {}, end)

@@ -13,7 +13,10 @@ from typing import Any
 
 from yaosb_jupyter.errors import AuthError, RuntimeUnavailableError, SandboxError, SandboxLostError
 from yaosb_jupyter.link.connection import Connection, Hello
+from yaosb_jupyter.link.dial import dial
 from yaosb_jupyter.link.exec import GuestExecStream, exec_request
+from yaosb_jupyter.link.services import GuestServices
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import ExecOptions
 
@@ -31,16 +34,24 @@ def new_key() -> str:
 class GuestLink:
     """Listens at ``path`` for the guest that knows ``key``; the newest connection with the key is the link.
 
-    Whoever else connects - code in the sandbox can reach the socket - learns nothing and changes nothing.
+    Whoever else connects - code in the sandbox can reach the socket - learns nothing and changes nothing. ``services``
+    of this host can be reached from inside.
     """
 
     def __init__(
-        self, path: Path, key: str, *, sandbox: str, on_link: Callable[[Connection], None] | None = None
+        self,
+        path: Path,
+        key: str,
+        *,
+        sandbox: str,
+        on_link: Callable[[Connection], None] | None = None,
+        services: GuestServices | None = None,
     ) -> None:
         self._path = path
         self._key = key
         self._sandbox = sandbox
         self._on_link = on_link
+        self._services = services
         self._server: asyncio.Server | None = None
         self._connection: Connection | None = None
         self._strangers: set[Connection] = set()
@@ -105,6 +116,10 @@ class GuestLink:
             raise SandboxLostError("its link broke", sandbox=self._sandbox) from error
         return GuestExecStream(stream, sandbox=self._sandbox, timeout=options.timeout, kill=kill)
 
+    async def dial(self, port: int) -> ByteStream:
+        """Connects to a port inside. Raises `PortUnavailableError`, `SandboxLostError`."""
+        return await dial(await self.connected(CALL_TIMEOUT), port, sandbox=self._sandbox)
+
     async def call(
         self, operation: str, arguments: Mapping[str, Any], timeout: float = CALL_TIMEOUT
     ) -> Mapping[str, Any]:
@@ -133,7 +148,13 @@ class GuestLink:
     def _protocol(self) -> asyncio.Protocol:
         if len(self._strangers) >= MAX_STRANGERS:
             return _TurnedAway()
-        connection = Connection(dialled=False, hello={"features": []}, check=self._check, on_close=self._ended)
+        connection = Connection(
+            dialled=False,
+            hello={"features": []},
+            check=self._check,
+            handler=None if self._services is None else self._services.serve,
+            on_close=self._ended,
+        )
         self._strangers.add(connection)
         meeting = asyncio.ensure_future(self._meet(connection))
         self._meetings.add(meeting)
@@ -154,6 +175,8 @@ class GuestLink:
             return
         finally:
             self._strangers.discard(connection)
+        if self._services is not None and not connection.closed:
+            self._services.ask(connection)
         earlier, self._connection = self._connection, connection
         self._linked.set()
         if self._on_link is not None:

@@ -151,6 +151,13 @@ class Stream:
         if not self.closed:
             self._outlet.write(frames.encode(frames.CANCEL, self.id))
 
+    def abandon(self) -> None:
+        """Ends the stream here at once; for the side that opened it. What the called side still says is dropped."""
+        self.cancel()
+        self._inbox.clear()
+        self.break_off(ConnectionAbortedError("the stream was closed here"))
+        self._forget(self.id)
+
     def close(self, result: Mapping[str, Any] | None = None) -> None:
         """Ends the stream with a result; for the side that was called. Idempotent."""
         self._end({"result": dict(result or {})})

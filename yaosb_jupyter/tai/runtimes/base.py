@@ -16,6 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
+from yaosb_jupyter.errors import NotAvailableError
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
     ExecChannel,
@@ -46,6 +48,10 @@ class Capability(StrEnum):
     """``ports`` are published on the host."""
     OWN_PIDS = "own-pids"
     """Commands see the environment's processes only."""
+    DIAL = "dial"
+    """Any port inside can be dialled, whatever the network."""
+    SERVICES = "services"
+    """Services of the manager can be reached from inside, whatever the network."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +213,16 @@ class Runtime(ABC):
 
         Raises `NotFoundError`, `NotRunningError`. A command that cannot be started is told by `ExecStream.wait`.
         """
+
+    async def dial(self, runtime_id: str, port: int) -> ByteStream:  # noqa: ARG002 - for those that can
+        """A TCP connection to a port of the environment's loopback, published or not.
+
+        Raises `NotFoundError`, `NotRunningError`, `PortUnavailableError` where nothing listens there,
+        `NotAvailableError` where ports cannot be reached (see `Capability.DIAL`).
+        """
+        raise NotAvailableError(
+            f"ports cannot be dialled on {self.kind}", sandbox=runtime_id, hint="publish them: ports=[...]"
+        )
 
     @abstractmethod
     async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from yaosb_jupyter.errors import InvalidOptionError
+from yaosb_jupyter.errors import InvalidOptionError, NotAvailableError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
 from yaosb_jupyter.tai.runtimes.embedded.options import Means
@@ -40,6 +40,16 @@ def check_spec(spec: EnvironmentSpec, host: EmbeddedHost) -> None:
     if len(str(socket)) > 107:
         raise InvalidOptionError(
             f"the path {socket} is longer than a socket's may be (107)", hint="set YAO_RUNTIME_DIR to a shorter one"
+        )
+
+
+def check_dial(spec: EnvironmentSpec, means: Means) -> None:
+    """Raises `NotAvailableError` where no server can listen inside, and every port would be one of this host's."""
+    if means is Means.LANDLOCK and spec.network is Network.NONE:
+        raise NotAvailableError(
+            "under Landlock without a network nothing inside can listen at a port",
+            sandbox=spec.name,
+            hint=f"create it with network=bridge, or {_USE_DOCKER}",
         )
 
 

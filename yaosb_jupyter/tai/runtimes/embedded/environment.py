@@ -14,6 +14,7 @@ from typing import Any
 
 from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError, RuntimeUnavailableError, SandboxLostError
 from yaosb_jupyter.link.guest import GuestLink
+from yaosb_jupyter.link.services import NO_SERVICES, GuestServices, Services
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, EnvironmentState
 from yaosb_jupyter.tai.runtimes.embedded import launch
 from yaosb_jupyter.tai.runtimes.embedded.cgroups import Limits
@@ -47,9 +48,10 @@ class Running:
 class Environment:
     """The controller of one environment. Its record on disk is the truth; what is held here can be found again."""
 
-    def __init__(self, record: EnvironmentRecord, host: EmbeddedHost) -> None:
+    def __init__(self, record: EnvironmentRecord, host: EmbeddedHost, services: Services = NO_SERVICES) -> None:
         self.record = record
         self._host = host
+        self._services = services
         self._lock = asyncio.Lock()
         self._running: Running | None = None
         self._log = MainLog()
@@ -158,7 +160,7 @@ class Environment:
             if group is not None:
                 group.add(launched.guest.name.pid)
             self._save(process=launched.guest.name, stopping=False, reason="", exit_code=None)
-            launched.begin(planned.config)
+            launched.begin({**planned.config, "services": list(self._services)})
         except BaseException:
             launched.guest.close()
             launch.end(launched.child)
@@ -315,7 +317,9 @@ class Environment:
 
     def _new_link(self) -> GuestLink:
         follow = self._log.follow if self.record.spec.cmd else None
-        return GuestLink(self._places.socket, self.record.key, sandbox=self.record.spec.name, on_link=follow)
+        record = self.record
+        services = GuestServices(self._services, record.spec.uid) if self._services else None
+        return GuestLink(self._places.socket, record.key, sandbox=record.spec.name, on_link=follow, services=services)
 
     def _inhabitants(self, guest: ProcessHandle) -> Inhabitants:
         host = self._host

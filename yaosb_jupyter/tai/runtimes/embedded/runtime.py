@@ -20,6 +20,8 @@ from yaosb_jupyter.errors import (
 )
 from yaosb_jupyter.link.connection import RemoteError
 from yaosb_jupyter.link.guest import new_key
+from yaosb_jupyter.link.services import NO_SERVICES, Services
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import (
     EnvironmentEvent,
     EnvironmentSpec,
@@ -28,7 +30,7 @@ from yaosb_jupyter.tai.runtimes.base import (
     Runtime,
     RuntimeInfo,
 )
-from yaosb_jupyter.tai.runtimes.embedded.checks import check_spec, is_own_user
+from yaosb_jupyter.tai.runtimes.embedded.checks import check_dial, check_spec, is_own_user
 from yaosb_jupyter.tai.runtimes.embedded.environment import Environment
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
 from yaosb_jupyter.tai.runtimes.embedded.notstarted import NotStarted
@@ -45,15 +47,23 @@ from yaosb_jupyter.types import ExecOptions, LogChunk, PullProgress, SandboxStat
 class EmbeddedRuntime(Runtime):
     """Environments of this host.
 
-    ``runtime_dir`` holds sockets, so it is short; ``state_dir`` what must outlive a restart of the host.
+    ``runtime_dir`` holds sockets, so it is short; ``state_dir`` what must outlive a restart of the host. ``services``
+    can be reached from inside.
     """
 
     kind: ClassVar[str] = "embedded"
 
-    def __init__(self, options: Mapping[str, str], runtime_dir: Path, state_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        runtime_dir: Path,
+        state_dir: Path | None = None,
+        services: Services = NO_SERVICES,
+    ) -> None:
         self._options = EmbeddedOptions.of(options)
         self._runtime_dir = runtime_dir
         self._state_dir = state_dir or runtime_dir / "embedded"
+        self._services = services
         self._environments: dict[str, Environment] = {}
         self._listeners: set[asyncio.Queue[EnvironmentEvent | None]] = set()
         self._probed: Probed | None = None
@@ -83,7 +93,7 @@ class EmbeddedRuntime(Runtime):
             raise
         except OSError as error:
             raise RuntimeUnavailableError(f"it could not be created: {error}", sandbox=spec.name) from error
-        self._environments[spec.uid] = Environment(made[0], self._host)
+        self._environments[spec.uid] = Environment(made[0], self._host, self._services)
         self._tell(EnvironmentEvent(runtime_id=spec.uid, status=Status.CREATED))
         return spec.uid
 
@@ -114,6 +124,12 @@ class EmbeddedRuntime(Runtime):
             return NotStarted(CommandNotFoundError(message, exit_code=126, sandbox=record.spec.name))
         cwd = working_directory(record, self._host.means, options.cwd)
         return await link.exec(options, cwd=cwd, env={**record.spec.env, **options.env}, kill=environment.kill)
+
+    async def dial(self, runtime_id: str, port: int) -> ByteStream:
+        environment = await self._get(runtime_id)
+        link = environment.link()
+        check_dial(environment.record.spec, self._host.means)
+        return await link.dial(port)
 
     async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
         link = (await self._get(runtime_id)).link()
@@ -192,7 +208,7 @@ class EmbeddedRuntime(Runtime):
             if (known := self._environments.get(record.runtime_id)) is not None:
                 await known.refresh(record)
                 continue
-            environment = self._environments[record.runtime_id] = Environment(record, self._host)
+            environment = self._environments[record.runtime_id] = Environment(record, self._host, self._services)
             await environment.find()
 
     def _tell(self, event: EnvironmentEvent) -> None:

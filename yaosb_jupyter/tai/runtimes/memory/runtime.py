@@ -21,7 +21,11 @@ from yaosb_jupyter.errors import (
     NotFoundError,
     NotRunningError,
 )
+from yaosb_jupyter.guest.beneath import DIRECTORY
+from yaosb_jupyter.guest.removal import remove_tree
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import (
+    Capability,
     EnvironmentEvent,
     EnvironmentSpec,
     EnvironmentState,
@@ -34,6 +38,7 @@ from yaosb_jupyter.tai.runtimes.memory.engine import Environment, MemoryEngine, 
 from yaosb_jupyter.tai.runtimes.memory.launch import Launch, prepare
 from yaosb_jupyter.tai.runtimes.memory.mainprocess import MainProcess, last_lines
 from yaosb_jupyter.tai.runtimes.memory.processes import Process, find, gone, kill_all, lookup, send_all
+from yaosb_jupyter.tai.sockets import connect
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.beneath import DIRECTORY
 from yaosb_jupyter.tai.volumes.local import LocalVolume
@@ -62,6 +67,7 @@ class MemoryRuntime(Runtime):
                 is_local=True,
                 shared_files=True,
                 isolation=_ISOLATION,
+                capabilities=frozenset({Capability.DIAL}),
                 default_network=Network.BRIDGE,
                 default_image="memory",
             )
@@ -121,6 +127,11 @@ class MemoryRuntime(Runtime):
             if environment.status is not Status.RUNNING or environment.runs != runs:
                 await command.cancel(0)
                 self._running(runtime_id)
+    async def dial(self, runtime_id: str, port: int) -> ByteStream:
+        async with self.engine.call("dial"):
+            environment = self._running(runtime_id)
+            return await connect("127.0.0.1", port, sandbox=environment.spec.name)
+
             return command
 
     async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
