@@ -309,6 +309,25 @@ class FileInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CopyProgress:
+    """How far a copy of files is: bytes of all bytes, and the file it is at, from the top of what is copied."""
+
+    path: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copied:
+    """What was copied, and to where. ``skipped``: links and special files, which are left out (the first of them)."""
+
+    target: str
+    files: int
+    size: int
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Isolation:
     """What a sandbox is kept from, as probed on this host: short facts for people, one a field."""
 

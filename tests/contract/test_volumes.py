@@ -19,9 +19,9 @@ import pytest
 from tests.contract.box import pieces
 from tests.rig.require import require
 from yaosb_jupyter.errors import NotFoundError, PathError, SandboxError
-from yaosb_jupyter.tai.volumes import confined
+from yaosb_jupyter.guest import confined
+from yaosb_jupyter.guest.beneath import walk_beneath
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.beneath import walk_beneath
 from yaosb_jupyter.tai.volumes.local import LocalVolume
 
 MIB = 2**20

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from yaosb_jupyter.tai.volumes import beneath
-from yaosb_jupyter.tai.volumes.beneath import open_beneath, openat2_beneath, walk_beneath
+from yaosb_jupyter.guest import beneath
+from yaosb_jupyter.guest.beneath import open_beneath, openat2_beneath, walk_beneath
 
 PATHS = {
     "file": b"file",
@@ -87,7 +87,7 @@ def test_where_the_kernel_cannot_say_the_path_is_walked(code: int, root: int, mo
 
 
 def test_another_system_has_no_openat2(root: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beneath, "_syscall", lambda: None)
+    monkeypatch.setattr(beneath.sys, "platform", "darwin")
     assert answer(openat2_beneath, root, "file") == errno.ENOSYS
     assert answer(open_beneath, root, "file") == b"file"
 

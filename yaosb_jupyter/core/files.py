@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import FileInfo
+from yaosb_jupyter.tai.volumes.trees import Report
+from yaosb_jupyter.types import Copied, FileInfo
 
 
 class TrackedVolume(Volume):
@@ -43,3 +45,20 @@ class TrackedVolume(Volume):
     async def rename(self, source: str, target: str) -> None:
         with self._use() as volume:
             await volume.rename(source, target)
+
+    async def pack(self, source: str) -> AsyncIterator[bytes]:
+        with self._use() as volume:
+            async for piece in volume.pack(source):
+                yield piece
+
+    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
+        with self._use() as volume:
+            await volume.unpack(target, records)
+
+    async def push(self, source: Path, target: str, progress: Report | None = None) -> Copied:
+        with self._use() as volume:
+            return await volume.push(source, target, progress)
+
+    async def pull(self, source: str, target: Path, progress: Report | None = None) -> Copied:
+        with self._use() as volume:
+            return await volume.pull(source, target, progress)

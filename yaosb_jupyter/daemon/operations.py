@@ -136,6 +136,19 @@ async def _files_write(session: Session, stream: Stream, asked: ask.FilesWrite) 
         return await session.service.volume(asked.ref).write(asked.path, content, mode=asked.mode)
 
 
+@_serves(ask.FilesPack)
+async def _files_pack(session: Session, stream: Stream, asked: ask.FilesPack) -> None:
+    async with aclosing(cast(Any, session.service.volume(asked.ref).pack(asked.source))) as records:
+        async for data in records:
+            await stream.send(data)
+
+
+@_serves(ask.FilesUnpack)
+async def _files_unpack(session: Session, stream: Stream, asked: ask.FilesUnpack) -> None:
+    async with aclosing(cast(Any, received(stream))) as records:
+        await session.service.volume(asked.ref).unpack(asked.target, records)
+
+
 @_serves(ask.FilesList)
 async def _files_list(session: Session, stream: Stream, asked: ask.FilesList) -> None:
     await send_items(stream, await session.service.volume(asked.ref).list(asked.path))

@@ -186,6 +186,22 @@ class FilesWrite(Request, op="files.write"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FilesPack(Request, op="files.pack"):
+    """A file or a tree as records, as data: the daemon never opens a path outside of a workspace for a client."""
+
+    ref: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesUnpack(Request, op="files.unpack"):
+    """The client sends records as data, then EOF."""
+
+    ref: str
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class FilesStat(Request, op="files.stat", repeatable=True):
     ref: str
     path: str

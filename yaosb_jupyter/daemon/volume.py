@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import aclosing
+from typing import Any
 
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.line import Line, read_value, told
@@ -41,18 +42,7 @@ class RemoteVolume(Volume):
 
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
         request = ask.FilesWrite(ref=self._ref, path=path, mode=mode)
-        stream = await self._line.open(request)
-        try:
-            async for data in content:
-                await stream.send(data)
-                if stream.closed:
-                    break  # refused; the answer tells why
-            await stream.send_eof()
-            with told(request):
-                return from_json(FileInfo, await read_value(stream))
-        except BaseException:
-            stream.cancel()
-            raise
+        return from_json(FileInfo, await self._send(request, content))
 
     async def stat(self, path: str) -> FileInfo:
         return await self._line.call(FileInfo, ask.FilesStat(ref=self._ref, path=path))
@@ -68,3 +58,26 @@ class RemoteVolume(Volume):
 
     async def rename(self, source: str, target: str) -> None:
         await self._line.call(type(None), ask.FilesRename(ref=self._ref, source=source, target=target))
+
+    async def pack(self, source: str) -> AsyncIterator[bytes]:
+        async with aclosing(read_data(self._line, ask.FilesPack(ref=self._ref, source=source))) as pieces:
+            async for _, data in pieces:
+                yield data
+
+    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
+        await self._send(ask.FilesUnpack(ref=self._ref, target=target), records)
+
+    async def _send(self, request: ask.Request, content: AsyncIterable[bytes]) -> Any:
+        """Sends data; what the daemon answers."""
+        stream = await self._line.open(request)
+        try:
+            async for data in content:
+                await stream.send(data)
+                if stream.closed:
+                    break  # refused; the answer tells why
+            await stream.send_eof()
+            with told(request):
+                return await read_value(stream)
+        except BaseException:
+            stream.cancel()
+            raise

@@ -27,6 +27,20 @@ def syscall(number: int, *arguments: object) -> int:
     return result
 
 
+def inotify_init() -> int:
+    """Raises `OSError`."""
+    fd = int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+    if fd < 0:
+        raise _error("inotify_init1")
+    return fd
+
+
+def inotify_add_watch(fd: int, path: bytes, mask: int) -> None:
+    """Raises `OSError`."""
+    if _libc.inotify_add_watch(fd, path, ctypes.c_uint32(mask)) < 0:
+        raise _error("inotify_add_watch")
+
+
 def _error(what: str) -> OSError:
     number = ctypes.get_errno()
     return OSError(number, "%s: %s" % (what, os.strerror(number)))

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, cast
 
-from yaosb_jupyter.types import FileInfo
+from yaosb_jupyter.guest.unpacking import Unpacker
+from yaosb_jupyter.tai.volumes.trees import Here, Report, copied, in_slices, pack_here, packing, progress_of, unpacking
+from yaosb_jupyter.types import Copied, FileInfo
 
 
 class Volume(ABC):
@@ -43,3 +48,43 @@ class Volume(ABC):
     @abstractmethod
     async def rename(self, source: str, target: str) -> None:
         """Moves within the workspace, replacing a file."""
+
+    @abstractmethod
+    def pack(self, source: str) -> AsyncIterator[bytes]:
+        """A file or a directory with all below it as one stream of records (`yaosb_jupyter.guest.records`)."""
+
+    @abstractmethod
+    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
+        """Takes such a stream: ``target`` becomes its top. Directories are filled, files replaced, each at once."""
+
+    async def push(self, source: Path, target: str, progress: Report | None = None) -> Copied:
+        """Copies a file or a directory of this machine to ``target``, which is its new name; see `unpack`.
+
+        Links and special files below ``source`` are left out, and told.
+        """
+        packer = pack_here(source)
+
+        async def pieces() -> AsyncIterator[bytes]:
+            async with aclosing(in_slices(packing(packer, str(source)))) as slices:
+                async for piece in slices:
+                    if progress is not None:
+                        progress(progress_of(packer))
+                    if piece:
+                        yield piece
+
+        async with aclosing(cast(Any, pieces())) as records:
+            await self.unpack(target, records)
+        return copied(packer, target)
+
+    async def pull(self, source: str, target: Path, progress: Report | None = None) -> Copied:
+        """Copies a file or a directory to ``target`` on this machine, which is its new name; parents are made.
+
+        Nothing outside of ``target`` is touched, whatever the sandbox sends. Links and special files are left out,
+        and told.
+        """
+        unpacker = Unpacker(Here(target))
+        async with aclosing(cast(Any, self.pack(source))) as records:
+            async for _ in unpacking(unpacker, records, str(target)):
+                if progress is not None:
+                    progress(progress_of(unpacker))
+        return copied(unpacker, str(target))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
+from yaosb_jupyter.guest.confined import ConfinedDirectory, Entry, entry_of
+from yaosb_jupyter.guest.packing import Packer
+from yaosb_jupyter.guest.staging import StagedFile
+from yaosb_jupyter.guest.unpacking import Unpacker, Within
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.confined import ConfinedDirectory, StagedFile
-from yaosb_jupyter.tai.volumes.paths import path_errors
-from yaosb_jupyter.types import FileInfo
+from yaosb_jupyter.tai.volumes.paths import file_info, path_errors, split_named, split_path
+from yaosb_jupyter.tai.volumes.trees import Here, Report, copy_directly, in_slices, pack_here, packing, unpacking
+from yaosb_jupyter.types import WORKDIR, Copied, FileInfo
 
 PIECE = 2**20
 """Bytes of one read or write."""
@@ -23,13 +28,16 @@ class LocalVolume(Volume):
     """
 
     def __init__(self, directory: Path, *, owner: tuple[int, int] | None = None, sandbox: str = "") -> None:
-        self._files = ConfinedDirectory(directory, owner=owner, sandbox=sandbox)
+        self._mounts = (WORKDIR, str(directory))
+        self._files = ConfinedDirectory(str(directory), self._mounts, owner)
         self._sandbox = sandbox
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         opened: list[tuple[int, int]] = []  # filled in the thread: not lost when we are cancelled meanwhile
         try:
-            await in_thread(lambda: opened.append(self._files.open_file(path)))
+            with path_errors(path, self._sandbox):
+                names = split_named(path, self._mounts)
+                await in_thread(lambda: opened.append(self._files.open_file(names)))
             fd, end = opened[0]
             if size is not None:
                 end = min(end, offset + size)
@@ -47,27 +55,68 @@ class LocalVolume(Volume):
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
         staged: list[StagedFile] = []
         try:
-            await in_thread(lambda: staged.append(self._files.stage(path, mode)))
+            with path_errors(path, self._sandbox):
+                names = split_named(path, self._mounts)
+                await in_thread(lambda: staged.append(self._files.stage(names, mode)))
             async for data in content:
                 for start in range(0, len(data), PIECE):
                     with path_errors(path, self._sandbox):
                         await in_thread(staged[0].write, memoryview(data)[start : start + PIECE])
-            return await in_thread(self._files.commit, staged[0], path)
+            with path_errors(path, self._sandbox):
+                status = await in_thread(staged[0].commit)
+                return file_info(names, entry_of(staged[0].name, status, None))
         finally:
             for file in staged:
                 await in_thread(file.discard)
 
     async def stat(self, path: str) -> FileInfo:
-        return await in_thread(self._files.stat, path)
+        with path_errors(path, self._sandbox):
+            names = split_path(path, self._mounts)
+            return file_info(names, await in_thread(self._files.stat, names))
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
-        return await in_thread(self._files.list, path)
+        with path_errors(path, self._sandbox):
+            names = split_path(path, self._mounts)
+            found: list[Entry] = await in_thread(lambda: sorted(self._files.list(names)))
+            return [file_info((*names, entry.name), entry) for entry in found]
 
     async def mkdir(self, path: str) -> None:
-        await in_thread(self._files.mkdir, path)
+        with path_errors(path, self._sandbox):
+            names = split_path(path, self._mounts)
+            await in_thread(lambda: os.close(self._files.make_directory(names)))
 
     async def remove(self, path: str, *, recursive: bool = False) -> None:
-        await in_thread(lambda: self._files.remove(path, recursive=recursive))
+        with path_errors(path, self._sandbox):
+            names = split_named(path, self._mounts)
+            await in_thread(lambda: [None for _ in self._files.remove(names, recursive)])
 
     async def rename(self, source: str, target: str) -> None:
-        await in_thread(self._files.rename, source, target)
+        with path_errors(f"{source} -> {target}", self._sandbox):
+            names = split_named(source, self._mounts)
+            await in_thread(self._files.rename, names, split_named(target, self._mounts))
+
+    async def pack(self, source: str) -> AsyncIterator[bytes]:
+        async with aclosing(in_slices(packing(self._packer(source), source, self._sandbox))) as pieces:
+            async for piece in pieces:
+                if piece:
+                    yield piece
+
+    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
+        async with aclosing(unpacking(self._unpacker(target), records, target, self._sandbox)) as steps:
+            async for _ in steps:
+                pass
+
+    async def push(self, source: Path, target: str, progress: Report | None = None) -> Copied:
+        return await copy_directly(pack_here(source), str(source), self._unpacker(target), target, progress)
+
+    async def pull(self, source: str, target: Path, progress: Report | None = None) -> Copied:
+        return await copy_directly(self._packer(source), source, Unpacker(Here(target)), str(target), progress)
+
+    def _packer(self, path: str) -> Packer:
+        with path_errors(path, self._sandbox):
+            names = split_path(path, self._mounts)
+        return Packer(lambda: self._files.open_tree(names))
+
+    def _unpacker(self, path: str) -> Unpacker:
+        with path_errors(path, self._sandbox):
+            return Unpacker(Within(self._files, split_path(path, self._mounts)))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from yaosb_jupyter.errors import NotFoundError, PathError, SandboxError, UnavailableError
-from yaosb_jupyter.types import WORKDIR
+from yaosb_jupyter.guest.confined import Entry
+from yaosb_jupyter.guest.records import RecordError
+from yaosb_jupyter.guest.walk import TreeError
+from yaosb_jupyter.types import WORKDIR, FileInfo
 
 _MAX_NAMES = 256
 _OUTSIDE = "leads out of the workspace"
@@ -50,6 +54,14 @@ def split_path(path: str, mounts: Sequence[str] = (WORKDIR,)) -> tuple[str, ...]
     return names
 
 
+def split_named(path: str, mounts: Sequence[str] = (WORKDIR,)) -> tuple[str, ...]:
+    """`split_path`; raises `PathError` for the workspace itself too."""
+    names = split_path(path, mounts)
+    if not names:
+        raise PathError(f"{path!r} is the workspace itself", hint="name a file in it")
+    return names
+
+
 def _below(path: str, mounts: Sequence[str]) -> str:
     for mount in mounts:
         if path == mount or path.startswith(mount + "/"):
@@ -57,13 +69,30 @@ def _below(path: str, mounts: Sequence[str]) -> str:
     raise PathError(f"{path!r} {_OUTSIDE}", hint=f"accepted: paths below {mounts[0]}, or relative ones")
 
 
+def file_info(names: Sequence[str], entry: Entry) -> FileInfo:
+    """What is told of the file at a path."""
+    return FileInfo(
+        name=names[-1] if names else "",
+        path="/".join(names),
+        size=entry.size,
+        mode=entry.mode,
+        mtime=entry.mtime,
+        is_dir=stat.S_ISDIR(entry.mode),
+        link_target=entry.target,
+    )
+
+
 @contextmanager
 def path_errors(path: str, sandbox: str = "") -> Iterator[None]:
     """Makes the `OSError` of a file operation one of ours, naming the path as it was given."""
     try:
         yield
+    except TreeError as error:
+        raise _translate(error, posixpath.join(path, error.filename or ""), sandbox) from error
     except OSError as error:
         raise _translate(error, path, sandbox) from error
+    except RecordError as error:
+        raise PathError(f"{path!r}: what came is no tree of files: {error}", sandbox=sandbox or None) from error
     except SandboxError as error:
         error.sandbox = error.sandbox or sandbox or None
         raise

@@ -26,6 +26,7 @@ from yaosb_jupyter.tai.runtimes.docker.tarstream import TarReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.each import pack_each, unpack_each
 from yaosb_jupyter.tai.volumes.paths import split_path
 from yaosb_jupyter.types import WORKDIR, FileInfo
 
@@ -138,6 +139,12 @@ class ArchiveVolume(Volume):
         if there is not None and there.is_dir != info.is_dir:
             raise PathError(f"{target!r} is a directory" if there.is_dir else f"{target!r} is not a directory")
         await self._script('mv -fT -- "$1" "$2"', old, new)
+
+    def pack(self, source: str) -> AsyncIterator[bytes]:
+        return pack_each(self, source)
+
+    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
+        await unpack_each(self, target, records)
 
     async def _regular(self, path: str) -> tuple[Sequence[str], FileInfo]:
         names = await self._follow(split_path(path), final=True)

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from yaosb_jupyter.guest.removal import remove_tree
 from yaosb_jupyter.tai.runtimes.docker.users import Identity
-from yaosb_jupyter.tai.volumes.tree import remove_tree
 
 _ENVIRONMENT = "environment.json"
 _MAIN_ENVIRONMENT = "environment.sh"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from yaosb_jupyter.errors import InvalidOptionError
-from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
-from yaosb_jupyter.tai.runtimes.embedded.users import give_user
 from yaosb_jupyter.guest.beneath import DIRECTORY
 from yaosb_jupyter.guest.removal import remove_tree
+from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
+from yaosb_jupyter.tai.runtimes.embedded.users import give_user
 
 
 def _owner(spec: EnvironmentSpec, uids: tuple[int, int]) -> tuple[int, int]:

@@ -40,9 +40,7 @@ from yaosb_jupyter.tai.runtimes.memory.mainprocess import MainProcess, last_line
 from yaosb_jupyter.tai.runtimes.memory.processes import Process, find, gone, kill_all, lookup, send_all
 from yaosb_jupyter.tai.sockets import connect
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.tai.volumes.beneath import DIRECTORY
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.tai.volumes.tree import remove_tree
 from yaosb_jupyter.types import ExecOptions, Isolation, LogChunk, Network, PullProgress, SandboxStats, Status
 
 _ISOLATION = Isolation(**dict.fromkeys(Isolation.__dataclass_fields__, "none: tests"))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
-from pathlib import Path
-
-from yaosb_jupyter.tai.volumes.beneath import entries
+from typing import Iterator
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_PASSES = 100_000
@@ -17,14 +14,23 @@ _MAX_PASSES = 100_000
 def remove_tree(directory: int, name: str) -> None:
     """Removes the directory ``name`` in the directory ``directory`` with all it holds. Never follows a link.
 
+    Raises `OSError`; ``EBUSY`` where others keep filling it.
+    """
+    for _ in removal(directory, name):
+        pass
+
+
+def removal(directory: int, name: str) -> Iterator[None]:
+    """`remove_tree` in small steps.
+
     Full directories below are lifted to the top before they are emptied, so that two descriptors and no recursion do
-    for any depth. Raises `OSError`; ``EBUSY`` where others keep filling it.
+    for any depth.
     """
     top = _open_directory(directory, name)
     try:
         for _ in range(_MAX_PASSES):
-            for entry in entries(top):
-                _remove_entry(top, entry)
+            for entry in os.listdir(top):
+                yield from _remove_entry(top, entry)
             if _remove_directory(directory, name):
                 return
     finally:
@@ -32,7 +38,8 @@ def remove_tree(directory: int, name: str) -> None:
     raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), name)
 
 
-def _remove_entry(top: int, name: str) -> None:
+def _remove_entry(top: int, name: str) -> Iterator[None]:
+    yield
     if _unlink(top, name):
         return
     try:
@@ -40,7 +47,8 @@ def _remove_entry(top: int, name: str) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return  # changed meanwhile: the next pass sees it
     try:
-        for entry in entries(below):
+        for entry in os.listdir(below):
+            yield
             if not _unlink(below, entry) and not _remove_directory(below, entry):
                 _lift(below, entry, top)
     finally:
@@ -80,7 +88,7 @@ def _remove_directory(directory: int, name: str) -> bool:
 def _lift(directory: int, name: str, top: int) -> None:
     try:
         os.close(_open_directory(directory, name))  # to be moved, it must be writable
-        os.rename(name, f".removed-{secrets.token_hex(8)}", src_dir_fd=directory, dst_dir_fd=top)
+        os.rename(name, ".removed-" + os.urandom(8).hex(), src_dir_fd=directory, dst_dir_fd=top)
     except (FileNotFoundError, NotADirectoryError):
         pass  # changed meanwhile: the next pass sees it
 
@@ -94,7 +102,7 @@ def _open_directory(directory: int, name: str) -> int:
             raise
         fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         try:
-            Path(f"/proc/self/fd/{fd}").chmod(0o700)
+            os.chmod("/proc/self/fd/%d" % fd, 0o700)
         finally:
             os.close(fd)
         return os.open(name, _OPEN, dir_fd=directory)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import functools
 import os
 import stat
 import sys
 from collections import deque
-from collections.abc import Sequence
+from typing import List, Optional, Sequence, Union
+
+from . import libc
 
 DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 """Flags for a directory that only serves to reach what is in it."""
@@ -22,7 +23,7 @@ DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 MAX_LINKS = 40
 _MAX_DEPTH = 256
 
-_SYS_OPENAT2 = 437  # the same number on every architecture
+_SYS_OPENAT2 = 437  # the same on every architecture
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_BENEATH = 0x08
 _WALK_INSTEAD = {errno.EXDEV, errno.EAGAIN, errno.ENOSYS, errno.EPERM, errno.E2BIG}
@@ -48,21 +49,11 @@ def open_beneath(root: int, names: Sequence[str], flags: int, mounts: Sequence[s
 
 def openat2_beneath(root: int, names: Sequence[str], flags: int) -> int:
     """`open_beneath` by the kernel; ``ENOSYS`` where it has no ``openat2``."""
-    syscall = _syscall()
-    if syscall is None:
+    if sys.platform != "linux":
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     how = _OpenHow(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
-    path = "/".join(names) or "."
-    fd = int(syscall(_SYS_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))))
-    if fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), path)
-    return fd
-
-
-@functools.cache
-def _syscall() -> ctypes._NamedFuncPointer | None:
-    return ctypes.CDLL(None, use_errno=True).syscall if sys.platform == "linux" else None
+    path = os.fsencode("/".join(names) or ".")
+    return libc.syscall(_SYS_OPENAT2, root, path, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)))
 
 
 def walk_beneath(root: int, names: Sequence[str], flags: int, mounts: Sequence[str] = ()) -> int:
@@ -97,18 +88,18 @@ def walk_beneath(root: int, names: Sequence[str], flags: int, mounts: Sequence[s
         _close_all(above)
 
 
-def _meaningful(names: Sequence[str]) -> list[str]:
+def _meaningful(names: Sequence[str]) -> List[str]:
     return [name for name in names if name not in ("", ".")]
 
 
-def _go_up(above: list[int]) -> None:
+def _go_up(above: List[int]) -> None:
     """To the directory we came from: ``..`` of the file system may be elsewhere by now."""
     if len(above) == 1:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), "..")
     os.close(above.pop())
 
 
-def _step(directory: int, name: str, flags: int) -> int | str:
+def _step(directory: int, name: str, flags: int) -> Union[int, str]:
     """A descriptor of one name in a directory, or the target where the name is a link."""
     try:
         fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
@@ -128,7 +119,7 @@ def _step(directory: int, name: str, flags: int) -> int | str:
     return target
 
 
-def read_link(directory: int, name: str) -> str | None:
+def read_link(directory: int, name: str) -> Optional[str]:
     """The target of a link in a directory; None for anything else, and for nothing."""
     try:
         return os.readlink(name, dir_fd=directory)
@@ -136,11 +127,6 @@ def read_link(directory: int, name: str) -> str | None:
         if error.errno in (errno.EINVAL, errno.ENOENT):
             return None
         raise
-
-
-def entries(directory: int) -> list[str]:
-    """The names in a directory."""
-    return os.listdir(directory)
 
 
 def inside(target: str, mounts: Sequence[str]) -> str:

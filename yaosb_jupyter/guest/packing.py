@@ -1,0 +1,115 @@
+"""A file or a directory tree as a stream of records."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Callable, Iterator, List
+
+from . import records
+from .confined import READ
+from .walk import Place, TreeError, walk
+
+BATCH = 1 << 18
+MOST_TOLD = 1000
+_CHANGED = (errno.ENOENT, errno.ELOOP, errno.ENXIO)
+
+
+class Packer:
+    """Packs what ``open_top`` opens to be read: a file or a directory.
+
+    It counts while it goes: ``files``, ``done`` bytes of ``total``, ``path`` where it is, ``skipped`` paths (the first
+    of them), which are those of links and special files.
+    """
+
+    def __init__(self, open_top: Callable[[], int]) -> None:
+        self._open_top = open_top
+        self._pending = bytearray()
+        self.path = ""
+        self.files = 0
+        self.done = 0
+        self.total = 0
+        self.skipped: List[str] = []
+
+    def steps(self) -> Iterator[bytes]:
+        """The stream in pieces of at most 512 KiB; empty ones are steps without any. Raises `TreeError`."""
+        top = self._open_top()
+        try:
+            status = os.fstat(top)
+            if stat.S_ISDIR(status.st_mode):
+                yield from self._measure(top)
+                yield from self._pack_directory(top, status.st_mode)
+            else:
+                self.total = status.st_size
+                self._put(records.encode_total(self.total))
+                yield from self._pack_file(top, "", status)
+            self._put(records.encode(records.END))
+            yield self._take()
+        finally:
+            os.close(top)
+
+    def _measure(self, top: int) -> Iterator[bytes]:
+        for place in walk(top):
+            if place.status is not None and stat.S_ISREG(place.status.st_mode):
+                self.total += place.status.st_size
+            yield b""
+        self._put(records.encode_total(self.total))
+
+    def _pack_directory(self, top: int, mode: int) -> Iterator[bytes]:
+        self._put(records.encode(records.ENTER, "", mode))
+        for place in walk(top):
+            self.path = place.path
+            if place.status is None:
+                self._put(records.encode(records.LEAVE))
+            elif stat.S_ISDIR(place.status.st_mode):
+                self._put(records.encode(records.ENTER, place.name, place.status.st_mode))
+            elif stat.S_ISREG(place.status.st_mode):
+                yield from self._pack_entry(place)
+            else:
+                self._skip(place)
+            yield self._take() if len(self._pending) >= BATCH else b""
+
+    def _pack_entry(self, place: Place) -> Iterator[bytes]:
+        try:
+            fd = os.open(place.name, READ | os.O_NOFOLLOW, dir_fd=place.directory)
+        except OSError as error:
+            if error.errno in _CHANGED:  # since the directory was read
+                return
+            raise TreeError.of(error, place.path) from error
+        try:
+            status = os.fstat(fd)
+            if stat.S_ISREG(status.st_mode):
+                yield from self._pack_file(fd, place.name, status)
+        except OSError as error:
+            raise TreeError.of(error, place.path) from error
+        finally:
+            os.close(fd)
+
+    def _pack_file(self, fd: int, name: str, status: os.stat_result) -> Iterator[bytes]:
+        """As it was when it was opened: what is written to it later is not waited for."""
+        kind, left = records.FILE, status.st_size
+        while True:
+            content = os.read(fd, min(left, records.MAX_CONTENT)) if left else b""
+            if content or kind == records.FILE:
+                self._put(records.encode(kind, name, status.st_mode, content))
+            left -= len(content)
+            self.done += len(content)
+            if not content or not left:
+                break
+            kind, name = records.MORE, ""
+            yield self._take()
+        self.files += 1
+
+    def _skip(self, place: Place) -> None:
+        self._put(records.encode(records.SKIP, place.name))
+        if len(self.skipped) < MOST_TOLD:
+            self.skipped.append(place.path)
+
+    def _put(self, record: bytes) -> None:
+        self._pending += record
+
+    def _take(self) -> bytes:
+        taken = bytes(self._pending)
+        self._pending.clear()
+        return taken
