@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from types import CodeType
 
 PACKAGE = "yaosb_guest"
 """What the guest's package is called inside the blob."""
@@ -78,7 +79,13 @@ def _source(module: str) -> str:
     return resources.files("yaosb_jupyter.guest").joinpath(f"{module}.py").read_text(encoding="utf-8")
 
 
+def _without_lines(code: CodeType) -> CodeType:
+    """Its table of line numbers is a third of it; a traceback still names the functions."""
+    constants = tuple(_without_lines(item) if isinstance(item, CodeType) else item for item in code.co_consts)
+    return code.replace(co_consts=constants, co_linetable=b"")
+
+
 def _byte_code(name: str, source: str) -> bytes:
-    code = compile(source, name, "exec", dont_inherit=True, optimize=2)
+    code = _without_lines(compile(source, name, "exec", dont_inherit=True, optimize=2))
     source_hash = importlib.util.source_hash(source.encode())
     return importlib.util.MAGIC_NUMBER + _UNCHECKED + source_hash + marshal.dumps(code)
