@@ -1,4 +1,4 @@
-"""The host's end of one sandbox's link: a socket that its guest dials."""
+"""The host's end of one sandbox's link."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import asyncio
 import hmac
 import logging
 import secrets
-import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from yaosb_jupyter.errors import AuthError, RuntimeUnavailableError, SandboxError, SandboxLostError
+from yaosb_jupyter.errors import AuthError, SandboxError, SandboxLostError
 from yaosb_jupyter.link.connection import Connection, Hello
 from yaosb_jupyter.link.dial import dial
+from yaosb_jupyter.link.door import Door
 from yaosb_jupyter.link.exec import GuestExecStream, exec_request
 from yaosb_jupyter.link.services import GuestServices
 from yaosb_jupyter.tai.bytestream import ByteStream
-from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import ExecOptions
 
 log = logging.getLogger(__name__)
@@ -32,57 +30,34 @@ def new_key() -> str:
 
 
 class GuestLink:
-    """Listens at ``path`` for the guest that knows ``key``; the newest connection with the key is the link.
+    """Lets the guest that knows ``key`` in by ``door``; the newest connection with the key is the link.
 
-    Whoever else connects - code in the sandbox can reach the socket - learns nothing and changes nothing. ``services``
+    Whoever else connects - code in the sandbox can reach the door - learns nothing and changes nothing. ``services``
     of this host can be reached from inside.
     """
 
     def __init__(
         self,
-        path: Path,
+        door: Door,
         key: str,
         *,
         sandbox: str,
         on_link: Callable[[Connection], None] | None = None,
         services: GuestServices | None = None,
     ) -> None:
-        self._path = path
+        self._door = door
         self._key = key
         self._sandbox = sandbox
         self._on_link = on_link
         self._services = services
-        self._server: asyncio.Server | None = None
         self._connection: Connection | None = None
         self._strangers: set[Connection] = set()
         self._meetings: set[asyncio.Task[None]] = set()
         self._linked = asyncio.Event()
-        self._listening = asyncio.Lock()
 
     async def listen(self, *, unless_served: bool = False) -> None:
-        """Takes the socket's place, ``unless_served`` only where nobody answers there. No-op when it listens.
-
-        Raises `RuntimeUnavailableError`.
-        """
-        async with self._listening:
-            if self._server is None:
-                await self._listen(unless_served)
-
-    async def _listen(self, unless_served: bool) -> None:
-        loop = asyncio.get_running_loop()
-        bound: list[socket.socket] = []
-        try:
-            await in_thread(lambda: bound.extend(_bind(self._path, unless_served=unless_served)))
-            if bound:
-                self._server = await loop.create_unix_server(self._protocol, sock=bound[0])
-        except asyncio.CancelledError:
-            for listener in bound:
-                listener.close()
-            raise
-        except OSError as error:
-            raise RuntimeUnavailableError(
-                f"cannot listen at {self._path}: {error}", sandbox=self._sandbox, hint="choose another YAO_RUNTIME_DIR"
-            ) from error
+        """Opens the door; see `Door.open`. Raises `RuntimeUnavailableError`."""
+        await self._door.open(self._protocol, unless_served=unless_served)
 
     async def connected(self, timeout: float) -> Connection:
         """The link, waited for. Raises `SandboxLostError` where the guest does not come in time."""
@@ -133,9 +108,7 @@ class GuestLink:
 
     async def close(self) -> None:
         """Stops listening and lets go of the guest, which dials on. Idempotent."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        await self._door.close()
         for connection in (*self._strangers, *([self._connection] if self._connection else ())):
             await connection.close()
         for meeting in list(self._meetings):
@@ -170,7 +143,7 @@ class GuestLink:
         try:
             await connection.ready()
         except (OSError, SandboxError) as error:
-            log.debug("a connection to %s was refused: %s", self._path, error)
+            log.debug("a connection to the link of %s was refused: %s", self._sandbox, error)
             await connection.close()
             return
         finally:
@@ -193,28 +166,3 @@ class GuestLink:
 class _TurnedAway(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()
-
-
-def _bind(path: Path, *, unless_served: bool) -> Sequence[socket.socket]:
-    """The listening socket, or none where another listens that is to be left in peace."""
-    if unless_served and _served(path):
-        return ()
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listener.bind(str(path))
-        path.chmod(0o666)  # the directory above it keeps others out
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
-    return (listener,)
-
-
-def _served(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-        return True

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError, RuntimeUnavailableError, SandboxLostError
+from yaosb_jupyter.link.door import SocketDoor
 from yaosb_jupyter.link.guest import GuestLink
 from yaosb_jupyter.link.services import NO_SERVICES, GuestServices, Services
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, EnvironmentState
@@ -319,7 +320,8 @@ class Environment:
         follow = self._log.follow if self.record.spec.cmd else None
         record = self.record
         services = GuestServices(self._services, record.spec.uid) if self._services else None
-        return GuestLink(self._places.socket, record.key, sandbox=record.spec.name, on_link=follow, services=services)
+        door = SocketDoor(self._places.socket, sandbox=record.spec.name)
+        return GuestLink(door, record.key, sandbox=record.spec.name, on_link=follow, services=services)
 
     def _inhabitants(self, guest: ProcessHandle) -> Inhabitants:
         host = self._host
