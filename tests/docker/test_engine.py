@@ -130,7 +130,7 @@ async def test_an_engine_that_goes_away_is_told(
     assert (await hearing).runtime_id == box.runtime_id
 
 
-async def test_tls_carries_everything(make_box: MakeBox, open_runtime: OpenRuntime) -> None:
+async def test_tls_carries_everything(make_box: MakeBox, open_runtime: OpenRuntime, directory: Path) -> None:
     """Calls, output both ways, stdin's end (X5), events, files, with volumes in place of shared directories."""
     require("docker-tls")
     certs = os.environ["SANDBOX_TEST_REMOTE_CERTS"]
@@ -147,6 +147,17 @@ async def test_tls_carries_everything(make_box: MakeBox, open_runtime: OpenRunti
     assert await box.read("deep/er/file") == data
     await box.volume.rename("deep/er/file", "deep/moved")
     assert [each.name for each in await box.volume.list("deep")] == ["er", "moved"]
+    tree = directory / "tree"
+    (tree / "a/b").mkdir(parents=True)
+    (tree / "a/b/big").write_bytes(data)
+    (tree / "empty").touch(0o755)
+    await box.volume.push(tree, "copied")
+    assert (await box.volume.stat("copied/empty")).mode & 0o777 == (tree / "empty").stat().st_mode & 0o777
+    await box.start()
+    assert (await box.sh("ln -s /etc/passwd copied/link && wc -c < copied/a/b/big")).stdout == b"3000000\n"
+    copied = await box.volume.pull("copied", directory / "back")
+    assert (copied.files, copied.skipped) == (2, ("link",))
+    assert (directory / "back/a/b/big").read_bytes() == data
     await runtime.remove(box.runtime_id)
     with pytest.raises(NotFoundError):
         name = f"yaosb-{box.spec.uid.lower()}"
