@@ -308,6 +308,22 @@ class FileInfo:
     link_target: str | None = None
 
 
+class FileChange(_Choice):
+    """What happened to a file of a watched directory."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileEvent:
+    """A change in a watched directory; ``path`` is relative to the workspace."""
+
+    change: FileChange
+    path: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class CopyProgress:
     """How far a copy of files is: bytes of all bytes, and the file it is at, from the top of what is copied."""
