@@ -1,15 +1,18 @@
-"""Ports inside an environment, on the runtimes that reach them in every network mode."""
+"""Ports inside an environment, on the runtimes that reach them in every network mode (none is the default here)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from tests.contract.box import Box, sha
 from tests.contract.conftest import MakeBox
+from tests.contract.hosts import HOSTS, Host
+from tests.rig.require import require
 from yaosb_jupyter.errors import NotRunningError, PortUnavailableError, SandboxLostError
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import Capability, ExecStream, RuntimeInfo
@@ -72,10 +75,18 @@ while True:
 """
 
 
-@pytest.fixture(autouse=True)
-def _reaches_ports(info: RuntimeInfo) -> None:
-    if Capability.DIAL not in info.capabilities:
-        pytest.skip(f"{info.kind} does not tell that it reaches ports")
+@pytest.fixture(params=["memory", pytest.param("embedded", marks=pytest.mark.embedded)])
+def host(request: pytest.FixtureRequest, directory: Path) -> Iterator[Host]:
+    """The runtimes that tell `Capability.DIAL`."""
+    if request.param == "embedded":
+        require("bubblewrap")
+    found = HOSTS[request.param](directory)
+    yield found
+    found.close()
+
+
+def test_it_is_told_that_ports_are_reached(info: RuntimeInfo) -> None:
+    assert Capability.DIAL in info.capabilities
 
 
 @asynccontextmanager
@@ -127,9 +138,7 @@ async def test_bytes_go_both_ways(box: Box) -> None:
             await until(connection, word)
 
 
-async def test_a_server_at_the_other_loopback_is_found(box: Box, info: RuntimeInfo) -> None:
-    if info.kind == "memory":
-        pytest.skip("its loopback is the host's")
+async def test_a_server_at_the_other_loopback_is_found(box: Box) -> None:
     async with serving(box, "echo", "::1") as (port, _), await dial(box, port) as connection:
         await connection.send(b"six")
         await until(connection, b"six")

@@ -21,6 +21,7 @@ from yaosb_jupyter.blocking import entry
 from yaosb_jupyter.blocking import files as blocking_files
 from yaosb_jupyter.blocking import loop as blocking_loop
 from yaosb_jupyter.blocking import stream as blocking_stream
+from yaosb_jupyter.blocking.connection import Connection
 from yaosb_jupyter.blocking.entry import connect, init
 from yaosb_jupyter.blocking.entry import manager as process_manager
 from yaosb_jupyter.blocking.manager import Manager
@@ -30,6 +31,7 @@ from yaosb_jupyter.core import workspace as async_files
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import AlreadyExistsError, ExecFailedError, NotAvailableError, NotFoundError
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.types import ExecChannel, Exit, Output
 
 
@@ -65,6 +67,7 @@ RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"
         (AsyncSandbox, Sandbox),
         (async_files.Files, blocking_files.Files),
         (async_command.CommandStream, blocking_stream.CommandStream),
+        (ByteStream, Connection),
     ],
 )
 def test_both_faces_have_the_same_methods_and_parameters(asynchronous: type, blocking_face: type) -> None:
@@ -101,6 +104,19 @@ def test_a_sandbox_from_create_to_remove(blocking: Manager) -> None:
     blocking.remove("lab")
     with pytest.raises(NotFoundError):
         sandbox.exec("true")
+
+
+def test_a_port_inside_is_reached(sandbox: Sandbox) -> None:
+    code = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); "
+    with sandbox.stream(["python3", "-c", code + "c, _ = s.accept(); c.sendall(c.recv(9).upper())"]) as server:
+        events = iter(server)
+        port = next(events)
+        assert isinstance(port, Output)
+        with sandbox.dial(int(port.data)) as connection:
+            connection.send(b"word")
+            connection.send_eof()
+            assert connection.receive() == b"WORD"
+            assert connection.receive() == b""
 
 
 def test_errors_are_those_of_the_asynchronous_face(sandbox: Sandbox) -> None:

@@ -109,8 +109,12 @@ class Usage:
         self._check(entry, Call.EXEC)
         pool = self._state.pool_of(entry)
         with entry.activity.span():
-            async with self._explained(entry), within(ASK, "connect", sandbox=entry.record.id, pool=pool.name):
-                inner = await pool.runtime.dial(entry.record.runtime_id, port)
+            try:
+                async with self._explained(entry), within(ASK, "connect", sandbox=entry.record.id, pool=pool.name):
+                    inner = await pool.runtime.dial(entry.record.runtime_id, port)
+            except SandboxError as error:
+                error.sandbox = entry.record.id  # the runtime knows it by another name
+                raise
 
         async def lost(error: SandboxError) -> SandboxError:
             return await self.lost(entry, error) or error

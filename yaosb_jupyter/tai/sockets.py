@@ -1,4 +1,4 @@
-"""Ports that this host reaches by itself."""
+"""Ports of this host's own loopback."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from contextlib import suppress
 from yaosb_jupyter.errors import PortUnavailableError
 from yaosb_jupyter.tai.bytestream import ByteStream
 
+LOOPBACK = ("127.0.0.1", "::1")
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 5.0
 CHUNK = 2**18
 
 
-async def connect(host: str, port: int, *, sandbox: str) -> ByteStream:
+async def connect(port: int, *, sandbox: str) -> ByteStream:
     """A TCP connection. Raises `PortUnavailableError`."""
-    try:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            reader, writer = await asyncio.open_connection(host, port, limit=CHUNK)
-    except ConnectionRefusedError as error:
-        raise PortUnavailableError(f"port {port}: nothing listens there", sandbox=sandbox) from error
-    except TimeoutError as error:
-        raise PortUnavailableError(f"port {port}: it does not answer", sandbox=sandbox) from error
-    except OSError as error:
-        raise PortUnavailableError(f"port {port}: {error}", sandbox=sandbox) from error
-    return SocketByteStream(reader, writer, port=port, sandbox=sandbox)
+    failures: list[OSError] = []
+    for host in LOOPBACK:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                reader, writer = await asyncio.open_connection(host, port, limit=CHUNK)
+        except OSError as error:  # a timeout is one too
+            failures.append(error)
+        else:
+            return SocketByteStream(reader, writer, port=port, sandbox=sandbox)
+    refused = isinstance(failures[0], ConnectionRefusedError)
+    reason = "nothing listens there" if refused else str(failures[0]) or "it does not answer"
+    raise PortUnavailableError(f"port {port}: {reason}", sandbox=sandbox, hint="is a server running there?")
 
 
 class SocketByteStream(ByteStream):

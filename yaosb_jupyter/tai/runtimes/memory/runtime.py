@@ -65,9 +65,9 @@ class MemoryRuntime(Runtime):
                 is_local=True,
                 shared_files=True,
                 isolation=_ISOLATION,
-                capabilities=frozenset({Capability.DIAL}),
                 default_network=Network.BRIDGE,
                 default_image="memory",
+                capabilities=frozenset({Capability.DIAL}),
             )
 
     async def create(self, spec: EnvironmentSpec) -> str:
@@ -125,12 +125,12 @@ class MemoryRuntime(Runtime):
             if environment.status is not Status.RUNNING or environment.runs != runs:
                 await command.cancel(0)
                 self._running(runtime_id)
+            return command
+
     async def dial(self, runtime_id: str, port: int) -> ByteStream:
         async with self.engine.call("dial"):
             environment = self._running(runtime_id)
-            return await connect("127.0.0.1", port, sandbox=environment.spec.name)
-
-            return command
+            return await connect(port, sandbox=environment.spec.name)
 
     async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
         async with self.engine.call("kill_processes"):
