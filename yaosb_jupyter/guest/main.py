@@ -12,7 +12,7 @@ import os
 import signal
 from typing import Any, Dict
 
-from . import dial, files, frames, libc
+from . import dial, frames, later, libc
 from .confinement import confine, limit
 from .link import Link
 from .listen import Listeners
@@ -44,7 +44,7 @@ def main() -> int:
     listeners = Listeners(loop, link.open, reachable=not denied)
     service.offer(dial.operations(loop))
     service.offer(listeners.operations())
-    service.offer(files.operations(loop, config["workdir"]))
+    service.offer(later.operations(loop, config["workdir"]))
     hello["features"] = service.features
 
     def end(code: int) -> None:
