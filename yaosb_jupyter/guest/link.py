@@ -127,7 +127,7 @@ class Stream:
 
 
 class Link:
-    """Keeps one connection to ``path`` whenever somebody listens there.
+    """Keeps one connection to ``path`` whenever somebody listens there; without a path, takes what it is given.
 
     ``serve`` is called for each stream that the host opens, and sets its handler or ends it. `open` opens one to it.
     """
@@ -164,12 +164,17 @@ class Link:
             self._loop.later(self._pause, self.dial)
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
             return
-        dialled.setblocking(False)
-        self._socket = dialled
+        self.take(dialled)
+
+    def take(self, connected: socket.socket) -> None:
+        """Makes this the link, in place of the one before."""
+        self._broke()
+        connected.setblocking(False)
+        self._socket = connected
         self._last_id = -1
         self._decoder = frames.Decoder()
         self._patience = self._loop.later(HELLO_TIMEOUT, self._impatient)
-        self._loop.watch(dialled.fileno(), READ, self._ready)
+        self._loop.watch(connected.fileno(), READ, self._ready)
         self.write(frames.encode_json(frames.HELLO, 0, self._hello))
 
     def open(self, request: Dict[str, Any]) -> Optional[Stream]:
@@ -286,7 +291,7 @@ class Link:
             self._broke()
 
     def _broke(self) -> None:
-        """One link at a time: what was open on this one is told, then the guest dials again."""
+        """One link at a time: what was open on this one is told, then the guest dials again where it can."""
         if self._socket is None:
             return
         if self._patience is not None:
@@ -302,5 +307,6 @@ class Link:
         for stream in lost:
             stream.open = False
             stream.handler.lost()
-        self._loop.later(self._pause, self.dial)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        if self._path:
+            self._loop.later(self._pause, self.dial)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)

@@ -1,8 +1,10 @@
 """The guest: started with one line of JSON on stdin, it serves its link until TERM or the end of its main process.
 
-The line: ``socket`` path to dial, ``key`` for the HELLO, ``workdir``, ``cmd`` and ``env`` of the main process if there
-is to be one, ``confinement`` and ``limits`` (see `confinement`) for the commands, ``patience`` seconds that these go
-on without a link. The environment of the commands is the guest's own with what each asks for.
+The line: ``socket`` path to dial, ``reception`` the abstract socket where the host's relay knocks with ``knock``, which
+also tells a second guest of a sandbox that it is one too many;
+``key`` for the HELLO, ``workdir``, ``cmd`` and ``env`` of the main process if there is to be one and ``own_outputs`` if
+that writes to the guest's, ``confinement`` and ``limits`` (see `confinement`) for the commands, ``patience`` seconds
+that these go on without a link. The environment of the commands is the guest's own with what each asks for.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from .confinement import confine, limit
 from .link import Link
 from .listen import Listeners
 from .loop import Loop
+from .reception import Reception
 from .service import Service, warn
 from .spawn import Spawner, StartError
 
@@ -39,7 +42,7 @@ def main() -> int:
     loop = Loop()
     service = Service(loop, spawner, config["workdir"], config.get("patience", LOST_LINK_PATIENCE))
     hello = {"major": frames.MAJOR, "minor": frames.MINOR, "key": config["key"]}
-    link = Link(loop, config["socket"], hello, service.serve)
+    link = Link(loop, config.get("socket", ""), hello, service.serve)
     denied = {"*", "unix"} & set(confinement.get("sockets") or ())
     listeners = Listeners(loop, link.open, reachable=not denied)
     service.offer(dial.operations(loop))
@@ -67,20 +70,34 @@ def main() -> int:
             warn("its sockets are missing: %s" % error)
     if config.get("cmd"):
         try:
-            service.run_main(config["cmd"], config.get("env") or {}, end)
+            service.run_main(config["cmd"], config.get("env") or {}, end, own_outputs=bool(config.get("own_outputs")))
         except StartError as error:
             warn(str(error))
             return error.exit_code
-    link.dial()
-    return loop.run()
+    return loop.run() if _meet_host(config, loop, link) else 0
+
+
+def _meet_host(config: Dict[str, Any], loop: Loop, link: Link) -> bool:
+    """False where another guest of this sandbox is here already."""
+    if "reception" in config:
+        try:
+            Reception(loop, config["reception"], config["knock"].encode(), link.take)
+        except OSError:
+            return False
+    if "socket" in config:
+        link.dial()
+    return True
 
 
 def _read_config() -> Dict[str, Any]:
     """Byte by byte up to the newline would be slow, and nothing follows it: the descriptor is replaced."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # for pid 1, what it does not handle does not exist
     with os.fdopen(os.dup(0), "rb") as stdin:
-        config = json.loads(stdin.readline())
+        line = stdin.readline()
+    if not line:
+        raise SystemExit("whoever started this guest has gone")
+    config = json.loads(line)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    os.dup2(2, 1)
     os.close(null)
     return dict(config)

@@ -9,13 +9,14 @@ import signal
 import sys
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Union
 
 from . import processes
 from .command import Command, Nowhere
 from .link import Handler, Stream
 from .logs import LogStream, Ring
 from .loop import Loop
+from .mainprocess import MainProcess
 from .spawn import Spawner, StartError
 
 CANCEL_GRACE = 2.0
@@ -81,7 +82,7 @@ class Service:
         self._spawner = spawner
         self._workdir = workdir
         self._patience = patience
-        self._running: Dict[int, Command] = {}
+        self._running: Dict[int, Union[Command, MainProcess]] = {}
         self._known: OrderedDict[str, Optional[Dict[str, Any]]] = OrderedDict()
         self._logs = Ring()
         self._main: Optional[Command] = None
@@ -110,8 +111,18 @@ class Service:
         except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
             stream.fail("InvalidOptionError", "bad request: %r" % error)
 
-    def run_main(self, argv: list[str], env: Dict[str, str], ended: Callable[[int], None]) -> None:
-        """Starts the main process; ``ended`` is told its exit code. Raises `StartError`."""
+    def run_main(
+        self, argv: list[str], env: Dict[str, str], ended: Callable[[int], None], *, own_outputs: bool
+    ) -> None:
+        """Starts the main process; ``ended`` is told its exit code. Raises `StartError`.
+
+        ``own_outputs``: it writes to the guest's, and the log is kept by whoever reads these.
+        """
+        if own_outputs:
+            main = MainProcess(lambda result: ended(result["exit_code"]))
+            main.start(self._spawner, argv, self._workdir, dict(os.environ, **env))
+            self._running[main.pid] = main
+            return
         command = Command(self._loop, MAIN, self._logs, lambda result: self._main_ended(result, ended))
         command.start(self._spawner, argv, self._workdir, dict(os.environ, **env), 0)
         self._main = self._running[command.pid] = command

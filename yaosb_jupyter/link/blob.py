@@ -19,7 +19,14 @@ from types import CodeType
 PACKAGE = "yaosb_guest"
 """What the guest's package is called inside the blob."""
 
-_START = f"from {PACKAGE}.main import main\nraise SystemExit(main())\n"
+_START = f"""
+import sys
+if sys.argv[1:2] == ["relay"]:
+    from {PACKAGE}.relay import relay
+    raise SystemExit(relay(sys.argv[2]))
+from {PACKAGE}.main import main
+raise SystemExit(main())
+"""
 _UNCHECKED = (1).to_bytes(4, "little")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -31,7 +38,7 @@ def guest_blob(*, compiled: bool = False) -> bytes:
     ``compiled``: its byte code instead, which starts in half the time and on this version of Python only.
     """
     files = {"__main__.py": _START}
-    for module in _needed("__init__", "main"):
+    for module in _needed("__init__", "main", "relay"):
         files[f"{PACKAGE}/{module}.py"] = _source(module)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as zip_file:
