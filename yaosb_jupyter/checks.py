@@ -1,4 +1,4 @@
-"""What names, labels and environment variables may look like. Every rule raises `InvalidOptionError` naming the field."""
+"""What names, labels and variables may look like. Every rule raises `InvalidOptionError` naming the field."""
 
 from __future__ import annotations
 
