@@ -8,19 +8,16 @@ import resource
 import signal
 import sys
 import time
-from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Optional, Set, Union
 
 from . import processes
-from .command import Command, Nowhere
-from .link import Handler, Stream
+from .command import KILL_GRACE, Command
+from .link import Stream
 from .logs import LogStream, Ring
 from .loop import Loop
 from .mainprocess import MainProcess
 from .spawn import Spawner, StartError
 
-CANCEL_GRACE = 2.0
-REMEMBERED = 32
 MAIN = "main"
 MOST_LISTED = 4096
 
@@ -28,68 +25,23 @@ Operation = Callable[[Stream, Dict[str, Any]], None]
 """Serves a stream by its request: ends it, or gives it a handler."""
 
 
-class ExecStream(Handler):
-    """The stream of one command, while the link that opened it lasts."""
-
-    def __init__(self, loop: Loop, stream: Stream, patience: float) -> None:
-        self._loop = loop
-        self._patience = patience
-        self.stream = stream
-        self.command: Optional[Command] = None
-
-    def data(self, payload: bytes) -> None:
-        if self.command is not None and self.command.input is not None:
-            self.command.input.write(payload)
-        else:
-            self.stream.took(len(payload))
-
-    def eof(self) -> None:
-        if self.command is not None and self.command.input is not None:
-            self.command.input.finish()
-
-    def message(self, message: Dict[str, Any]) -> None:
-        if self.command is None:
-            return
-        if isinstance(message.get("signal"), int):
-            self.command.signal(message["signal"])
-        elif isinstance(message.get("cancel"), (int, float)):
-            self.command.terminate(message["cancel"])
-
-    def cancel(self) -> None:
-        if self.command is not None:
-            self.command.terminate(CANCEL_GRACE)
-
-    def writable(self) -> None:
-        if self.command is not None:
-            self.command.resume()
-
-    def lost(self) -> None:
-        """The command goes on for a while: the host may come back for it."""
-        command = self.command
-        if command is not None:
-            command.sink = Nowhere()
-            self._loop.later(self._patience, lambda: command.terminate(CANCEL_GRACE))
+class Ending(Exception):
+    """The sandbox is stopping, and no command can be started any more."""
 
 
 class Service:
-    """Serves streams, starts the main process, and reaps what ends.
+    """Serves streams, starts processes, and reaps what ends."""
 
-    ``patience``: how many seconds a command goes on without a link.
-    """
-
-    def __init__(self, loop: Loop, spawner: Spawner, workdir: str, patience: float) -> None:
+    def __init__(self, loop: Loop, spawner: Spawner, workdir: str) -> None:
         self._loop = loop
         self._spawner = spawner
         self._workdir = workdir
-        self._patience = patience
         self._running: Dict[int, Union[Command, MainProcess]] = {}
-        self._known: OrderedDict[str, Optional[Dict[str, Any]]] = OrderedDict()
         self._logs = Ring()
         self._main: Optional[Command] = None
         self._ending = False
         self._logs_owed = False
         self._operations: Dict[str, Operation] = {
-            "exec": self._exec,
             "kill": self._kill,
             "processes": _processes,
             "logs": self._stream_logs,
@@ -108,8 +60,19 @@ class Service:
     def serve(self, stream: Stream, request: Dict[str, Any]) -> None:
         try:
             self._operations.get(str(request.get("op")), _unknown)(stream, request)
-        except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
+        except Ending:
+            stream.fail("NotRunningError", "the sandbox is stopping")
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, re.error) as error:
             stream.fail("InvalidOptionError", "bad request: %r" % error)
+        except OSError as error:  # no descriptors left, or no memory: the host must not wait for an answer
+            stream.fail("UnavailableError", str(error))
+
+    def start(self, command: Command, argv: List[str], cwd: str, env: Dict[str, str], timeout: float) -> None:
+        """Raises `StartError`, `Ending`."""
+        if self._ending:
+            raise Ending
+        command.start(self._spawner, argv, cwd, env, timeout)
+        self._running[command.pid] = command
 
     def run_main(
         self, argv: list[str], env: Dict[str, str], ended: Callable[[int], None], *, own_outputs: bool
@@ -158,59 +121,9 @@ class Service:
 
     # Operations
 
-    def _exec(self, stream: Stream, request: Dict[str, Any]) -> None:
-        exec_id = str(request["exec_id"])
-        if exec_id in self._known:
-            self._answer_again(stream, exec_id)
-            return
-        if self._ending:
-            stream.fail("NotRunningError", "the sandbox is stopping")
-            return
-        argv = [os.fsencode(part).decode("utf-8", "surrogateescape") for part in request["argv"]]
-        env = dict(os.environ, **request.get("env", {}))
-        cwd = os.path.join(self._workdir, request.get("cwd", ""))
-        handler = ExecStream(self._loop, stream, self._patience)
-        command = Command(
-            self._loop,
-            exec_id,
-            stream,
-            lambda result: self._exec_ended(handler, exec_id, result),
-            stream.took if request.get("stdin") else None,
-        )
-        self._remember(exec_id, None)
-        try:
-            command.start(self._spawner, argv, cwd, env, float(request.get("timeout") or 0))
-        except StartError as error:
-            del self._known[exec_id]
-            stream.fail("CommandNotFoundError", str(error), exit_code=error.exit_code)
-            return
-        handler.command = command
-        stream.handler = handler
-        self._running[command.pid] = command
-        stream.send_message({"started": command.pid})
-
-    def _answer_again(self, stream: Stream, exec_id: str) -> None:
-        """A retry never runs twice. Its output went to the first stream."""
-        result = self._known[exec_id]
-        if result is None:
-            stream.fail("AlreadyExistsError", "this command runs already")
-        else:
-            stream.close(result)
-
-    def _exec_ended(self, handler: ExecStream, exec_id: str, result: Dict[str, Any]) -> None:
-        self._remember(exec_id, result)
-        handler.stream.close(result)
-
-    def _remember(self, exec_id: str, result: Optional[Dict[str, Any]]) -> None:
-        self._known[exec_id] = result
-        self._known.move_to_end(exec_id)
-        ended = [known for known, kept in self._known.items() if kept is not None]
-        for old in ended[:-REMEMBERED]:
-            del self._known[old]
-
     def _kill(self, stream: Stream, request: Dict[str, Any]) -> None:
         pattern = re.compile(request["pattern"])
-        grace = float(request.get("grace", CANCEL_GRACE))
+        grace = float(request.get("grace", KILL_GRACE))
         matching = {pid for pid in processes.inhabitants() if pattern.search(processes.command_line(pid))}
         _terminate(matching)
         table = processes.scan()
