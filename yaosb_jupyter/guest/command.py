@@ -2,154 +2,31 @@
 
 from __future__ import annotations
 
-import array
-import fcntl
 import os
 import resource
 import signal
 import subprocess
-import termios
 import time
-from typing import Any, Callable, Dict, List, Optional, Protocol, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from . import frames, processes
-from .loop import READ, WRITE, Loop
+from . import frames, processes, terminal
+from .loop import Loop
+from .pipes import Input, Output, Sink, output_pipe
 from .spawn import Spawner
 
-CHUNK = 1 << 18
-PIPE_SIZE = 1 << 18
 DRAIN_GRACE = 0.2
 """How long a command that has ended waits for its output when others hold it open."""
+KILL_GRACE = 2.0
 POLL = 0.01
 MARK = "YAOSB_EXEC_ID"
 
 
-class Sink(Protocol):
-    """Where output goes; `room` 0 makes the command wait."""
-
-    def room(self) -> int: ...
-
-    def send(self, kind: int, data: bytes) -> None: ...
-
-
-class Nowhere:
-    """The sink of a command whose stream was lost: it blocks once its pipes are full."""
-
-    def room(self) -> int:
-        return 0
-
-    def send(self, kind: int, data: bytes) -> None: ...
-
-
-class Output:
-    """The reading end of stdout or stderr."""
-
-    def __init__(self, loop: Loop, kind: int, command: Command) -> None:
-        self._loop = loop
-        self._kind = kind
-        self._command = command
-        self._left: Optional[int] = None
-        self.fd, self.far_end = os.pipe()
-        os.set_blocking(self.fd, False)
-        try:
-            fcntl.fcntl(self.fd, getattr(fcntl, "F_SETPIPE_SZ", 1031), PIPE_SIZE)
-        except OSError:
-            pass  # beyond this user's share of pipe memory; smaller ones do
-        self.ended = False
-
-    def resume(self) -> None:
-        if not self.ended:
-            self._loop.watch(self.fd, READ, self._readable)
-
-    def leave_after_rest(self) -> None:
-        """Whoever else holds the pipe is not waited for: what it holds now is the last."""
-        if not self.ended:
-            held = array.array("i", [0])
-            fcntl.ioctl(self.fd, termios.FIONREAD, held)
-            self._left = held[0]
-            if self._left == 0:
-                self._end()
-
-    def _readable(self) -> None:
-        room = min(self._command.sink.room(), CHUNK, CHUNK if self._left is None else self._left)
-        if room <= 0:
-            self._loop.unwatch(self.fd)
-            return
-        try:
-            data = os.read(self.fd, room)
-        except BlockingIOError:
-            return
-        if data:
-            self._command.sink.send(self._kind, data)
-            if self._left is not None:
-                self._left -= len(data)
-        if not data or self._left == 0:
-            self._end()
-
-    def _end(self) -> None:
-        self.close()
-        self._command.output_ended()
-
-    def close(self) -> None:
-        if not self.ended:
-            self.ended = True
-            self._loop.unwatch(self.fd)
-            os.close(self.fd)
-
-
-class Input:
-    """The writing end of stdin. ``took`` is told what the command has read, or will never read."""
-
-    def __init__(self, loop: Loop, took: Callable[[int], None]) -> None:
-        self._loop = loop
-        self._took = took
-        self._waiting: List[memoryview] = []
-        self._eof = False
-        self._closed = False
-        self.far_end, self.fd = os.pipe()
-        os.set_blocking(self.fd, False)
-
-    def write(self, data: bytes) -> None:
-        if self._closed:
-            self._took(len(data))
-            return
-        self._waiting.append(memoryview(data))
-        self._flush()
-
-    def finish(self) -> None:
-        self._eof = True
-        if not self._waiting:
-            self.close()
-
-    def _flush(self) -> None:
-        try:
-            while self._waiting:
-                written = os.write(self.fd, self._waiting[0])
-                self._took(written)
-                self._waiting[0] = self._waiting[0][written:]
-                if not self._waiting[0]:
-                    del self._waiting[0]
-        except BlockingIOError:
-            self._loop.watch(self.fd, WRITE, self._flush)
-            return
-        except OSError:  # nobody reads it any more
-            self.close()
-            return
-        self._loop.unwatch(self.fd)
-        if self._eof:
-            self.close()
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._loop.unwatch(self.fd)
-            os.close(self.fd)
-            self._took(sum(len(part) for part in self._waiting))
-            self._waiting.clear()
-
-
 class Command:
-    """One command from its start to its result, which ``done`` is given once the output was passed on."""
+    """One command from its start to its result, which ``done`` is given once the output was passed on.
+
+    ``took``: it has a stdin, and this is told what it read of it. ``size``: it has a terminal of so many columns and
+    rows for all three. Raises `OSError` where there are no descriptors left, or no terminals.
+    """
 
     def __init__(
         self,
@@ -158,19 +35,47 @@ class Command:
         sink: Sink,
         done: Callable[[Dict[str, Any]], None],
         took: Optional[Callable[[int], None]] = None,
+        size: Optional[Tuple[int, int]] = None,
     ) -> None:
         self._loop = loop
         self.exec_id = exec_id
-        self.sink = sink
+        self._sink = sink
         self._done = done
-        self.outputs = (Output(loop, frames.DATA, self), Output(loop, frames.DATA_ERR, self))
-        self.input = None if took is None else Input(loop, took)
+        self._outputs: List[Output] = []
+        self.input: Optional[Input] = None
+        self._terminal: Optional[int] = None
+        self._far_ends: List[Optional[int]] = [None]
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._began = time.monotonic()
         self._ended: Optional[Tuple[int, resource.struct_rusage, float]] = None
         self._kill_at: Optional[float] = None
         self._timed_out = False
         self._finished = False
+        try:
+            self._open(took, size)
+        except BaseException:
+            self._close()
+            self._close_far_ends()
+            raise
+
+    def _open(self, took: Optional[Callable[[int], None]], size: Optional[Tuple[int, int]]) -> None:
+        if size is not None:
+            ours, theirs = terminal.open_terminal(*size)
+            self._terminal = ours
+            self._far_ends = [theirs, theirs, theirs]
+            self._outputs.append(self._output(frames.DATA, ours))
+            self.input = Input(self._loop, os.dup(ours), took or _nobody, terminal.END_OF_FILE)
+            return
+        if took is not None:
+            self._far_ends[0], ours = os.pipe()
+            self.input = Input(self._loop, ours, took)
+        for kind in (frames.DATA, frames.DATA_ERR):
+            ours, theirs = output_pipe()
+            self._far_ends.append(theirs)
+            self._outputs.append(self._output(kind, ours))
+
+    def _output(self, kind: int, fd: int) -> Output:
+        return Output(self._loop, kind, fd, self._sink, self._finish_if_over)
 
     @property
     def pid(self) -> int:
@@ -178,23 +83,23 @@ class Command:
 
     def start(self, spawner: Spawner, argv: List[str], cwd: str, env: Dict[str, str], timeout: float) -> None:
         """``timeout`` seconds, 0 for none. Raises `spawn.StartError`, after which the command is of no use."""
-        far_ends = [output.far_end for output in self.outputs]
-        stdin = self.input.far_end if self.input is not None else None
+        env = dict(env, **{MARK: self.exec_id})
+        if self._terminal is not None:
+            env.setdefault("TERM", terminal.NAME)
         try:
-            self._process = spawner.spawn(argv, cwd, dict(env, **{MARK: self.exec_id}), stdin, *far_ends)
+            self._process = spawner.spawn(argv, cwd, env, self._far_ends, in_terminal=self._terminal is not None)
         except BaseException:
             self._close()
             raise
         finally:
-            for fd in far_ends if stdin is None else [*far_ends, stdin]:
-                os.close(fd)
+            self._close_far_ends()
         self.resume()
         if timeout:
             self._loop.later(timeout, self._time_out)
 
     def resume(self) -> None:
         """The sink may have room again."""
-        for output in self.outputs:
+        for output in self._outputs:
             output.resume()
 
     # The end of the process
@@ -208,15 +113,12 @@ class Command:
         self._loop.later(DRAIN_GRACE, self._leave_outputs)
         self._finish_if_over()
 
-    def output_ended(self) -> None:
-        self._finish_if_over()
-
     def _leave_outputs(self) -> None:
-        for output in self.outputs:
+        for output in self._outputs:
             output.leave_after_rest()
 
     def _finish_if_over(self) -> None:
-        over = self._ended is not None and all(output.ended for output in self.outputs)
+        over = self._ended is not None and all(output.ended for output in self._outputs)
         if over and not self._finished and (self._kill_at is None or not self.members()):
             self._finished = True
             self._close()
@@ -236,10 +138,14 @@ class Command:
         }
 
     def _close(self) -> None:
-        for output in self.outputs:
+        for output in self._outputs:
             output.close()
         if self.input is not None:
             self.input.close()
+
+    def _close_far_ends(self) -> None:
+        for fd in {fd for fd in self._far_ends if fd is not None}:
+            os.close(fd)
 
     # The tree
 
@@ -264,6 +170,10 @@ class Command:
         if not self._finished:
             processes.send_signal(self.members(), signum)
 
+    def resize(self, columns: int, rows: int) -> None:
+        if self._terminal is not None and not self._finished:
+            terminal.resize(self._terminal, columns, rows)
+
     def terminate(self, grace: float) -> None:
         """SIGTERM to the tree, after ``grace`` seconds SIGKILL; the result follows when it is gone."""
         if self._finished:
@@ -274,6 +184,8 @@ class Command:
             return
         self._kill_at = kill_at
         members = self.members()
+        if self._terminal is not None:
+            processes.send_signal(members, signal.SIGHUP)  # shells at a terminal do not listen to SIGTERM
         processes.send_signal(members, signal.SIGTERM)
         processes.send_signal(members, signal.SIGCONT)
         self._see_to_end()
@@ -292,4 +204,5 @@ class Command:
             self.terminate(KILL_GRACE)
 
 
-KILL_GRACE = 2.0
+def _nobody(_: int) -> None:
+    """Is told what a command read that was sent nothing."""

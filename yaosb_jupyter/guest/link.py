@@ -58,6 +58,15 @@ class Stream:
         """How many bytes may be sent now."""
         return self._credit if self.open and not self._link.congested else 0
 
+    @property
+    def outstanding(self) -> int:
+        """How many bytes were sent for which no credit has come back."""
+        return frames.WINDOW - self._credit
+
+    def carry_over(self, count: int) -> None:
+        """These bytes came by an earlier stream and are held still: they count here."""
+        self._held += count
+
     def send(self, kind: int, data: frames.Buffer) -> None:
         """At most `room` bytes."""
         if self.open:
@@ -130,13 +139,22 @@ class Link:
     """Keeps one connection to ``path`` whenever somebody listens there; without a path, takes what it is given.
 
     ``serve`` is called for each stream that the host opens, and sets its handler or ends it. `open` opens one to it.
+    ``met`` is told when there is a link.
     """
 
-    def __init__(self, loop: Loop, path: str, hello: Dict[str, Any], serve: Callable[[Stream, Dict[str, Any]], None]):
+    def __init__(
+        self,
+        loop: Loop,
+        path: str,
+        hello: Dict[str, Any],
+        serve: Callable[[Stream, Dict[str, Any]], None],
+        met: Callable[[], None],
+    ) -> None:
         self._loop = loop
         self._path = path
         self._hello = hello
         self._serve = serve
+        self._tell_met = met
         self._pause = FIRST_PAUSE
         self._socket: Optional[socket.socket] = None
         self._met = False
@@ -272,6 +290,7 @@ class Link:
         self._pause = FIRST_PAUSE
         if self._patience is not None:
             self._patience.cancel()
+        self._tell_met()
 
     def _open(self, frame: frames.Frame) -> None:
         if frame.stream % 2 or frame.stream == 0 or frame.stream in self._streams:

@@ -13,6 +13,9 @@ from typing import Callable, Dict, List, Optional, Tuple
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 
+LONGEST_WAIT = 3600.0
+"""What no selector refuses."""
+
 Callback = Callable[[], None]
 
 
@@ -83,7 +86,7 @@ class Loop:
             heapq.heappop(self._timers)
         if not self._timers:
             return None
-        return max(0.0, self._timers[0][0] - time.monotonic())
+        return min(max(0.0, self._timers[0][0] - time.monotonic()), LONGEST_WAIT)
 
     def _run_timers(self) -> None:
         now = time.monotonic()

@@ -16,6 +16,7 @@ from typing import Any, Dict
 
 from . import dial, frames, later, libc
 from .confinement import confine, limit
+from .executions import Executions
 from .link import Link
 from .listen import Listeners
 from .loop import Loop
@@ -23,7 +24,7 @@ from .reception import Reception
 from .service import Service, warn
 from .spawn import Spawner, StartError
 
-LOST_LINK_PATIENCE = 60.0
+LOST_LINK_PATIENCE = 600.0
 LOG_PATIENCE = 2.0
 """How long the host has for taking the last words of the main process."""
 POLL = 0.01
@@ -40,11 +41,13 @@ def main() -> int:
     libc.prctl(libc.PR_SET_DUMPABLE, 0)
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
     loop = Loop()
-    service = Service(loop, spawner, config["workdir"], config.get("patience", LOST_LINK_PATIENCE))
-    hello = {"major": frames.MAJOR, "minor": frames.MINOR, "key": config["key"]}
-    link = Link(loop, config.get("socket", ""), hello, service.serve)
+    service = Service(loop, spawner, config["workdir"])
+    executions = Executions(loop, service.start, config["workdir"], config.get("patience", LOST_LINK_PATIENCE))
+    hello = {"major": frames.MAJOR, "minor": frames.MINOR, "key": config["key"], "instance": os.urandom(8).hex()}
+    link = Link(loop, config.get("socket", ""), hello, service.serve, executions.link_is_back)
     denied = {"*", "unix"} & set(confinement.get("sockets") or ())
     listeners = Listeners(loop, link.open, reachable=not denied)
+    service.offer(executions.operations())
     service.offer(dial.operations(loop))
     service.offer(listeners.operations())
     service.offer(later.operations(loop, config["workdir"]))

@@ -17,7 +17,7 @@ class MainProcess:
 
     def start(self, spawner: Spawner, argv: List[str], cwd: str, env: Dict[str, str]) -> None:
         """Raises `spawn.StartError`."""
-        self._process = spawner.spawn(argv, cwd, env, None, 1, 2)
+        self._process = spawner.spawn(argv, cwd, env, (None, 1, 2))
         self.pid = self._process.pid
 
     def reaped(self, status: int, _: resource.struct_rusage) -> None:

@@ -16,7 +16,7 @@ from .link import Stream
 from .logs import LogStream, Ring
 from .loop import Loop
 from .mainprocess import MainProcess
-from .spawn import Spawner, StartError
+from .spawn import Spawner
 
 MAIN = "main"
 MOST_LISTED = 4096
@@ -25,7 +25,7 @@ Operation = Callable[[Stream, Dict[str, Any]], None]
 """Serves a stream by its request: ends it, or gives it a handler."""
 
 
-class Ending(Exception):
+class EndingError(Exception):
     """The sandbox is stopping, and no command can be started any more."""
 
 
@@ -60,7 +60,7 @@ class Service:
     def serve(self, stream: Stream, request: Dict[str, Any]) -> None:
         try:
             self._operations.get(str(request.get("op")), _unknown)(stream, request)
-        except Ending:
+        except EndingError:
             stream.fail("NotRunningError", "the sandbox is stopping")
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, re.error) as error:
             stream.fail("InvalidOptionError", "bad request: %r" % error)
@@ -68,9 +68,9 @@ class Service:
             stream.fail("UnavailableError", str(error))
 
     def start(self, command: Command, argv: List[str], cwd: str, env: Dict[str, str], timeout: float) -> None:
-        """Raises `StartError`, `Ending`."""
+        """Raises `StartError`, `EndingError`."""
         if self._ending:
-            raise Ending
+            raise EndingError
         command.start(self._spawner, argv, cwd, env, timeout)
         self._running[command.pid] = command
 

@@ -7,7 +7,9 @@ import os
 import queue
 import subprocess
 import threading
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from .terminal import take_as_controlling
 
 MORE_LIKELY_KILLED = b"500"
 AS_BEFORE = b"0"
@@ -39,9 +41,19 @@ class Spawner:
             self._in_thread(confine)
 
     def spawn(
-        self, argv: List[str], cwd: str, env: Dict[str, str], stdin: Optional[int], stdout: int, stderr: int
+        self,
+        argv: List[str],
+        cwd: str,
+        env: Dict[str, str],
+        ends: Sequence[Optional[int]],
+        *,
+        in_terminal: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """``stdin`` None reads as empty. Raises `StartError`."""
+        """``ends`` for stdin (None reads as empty), stdout and stderr; ``in_terminal`` the first is one to control.
+
+        Raises `StartError`.
+        """
+        stdin, stdout, stderr = ends
 
         def start() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
@@ -53,6 +65,8 @@ class Spawner:
                 stderr=stderr,
                 close_fds=False,  # all of ours close on exec
                 start_new_session=True,
+                # The other thread of a guest only waits; it holds no lock that the child could need.
+                preexec_fn=take_as_controlling if in_terminal else None,  # noqa: PLW1509
             )
 
         # A process may raise its score and take that back: the child is born while it is raised.
@@ -61,7 +75,7 @@ class Spawner:
             return self._in_thread(start) if self._apart else start()
         except OSError as error:
             raise _start_error(error, argv, cwd) from None
-        except ValueError as error:
+        except (ValueError, subprocess.SubprocessError) as error:
             raise StartError(str(error), 126) from None
         finally:
             self._set_oom_score(AS_BEFORE)
