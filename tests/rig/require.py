@@ -119,6 +119,12 @@ def _system_python() -> str | None:
     return f"{SYSTEM_PYTHON} is not Python {ours[0]}.{ours[1]}" if done.returncode else None
 
 
+def _other_pythons() -> str | None:
+    from tests.guest.rig import other_pythons
+
+    return None if other_pythons() else "no python3.8 to python3.15 is on the PATH (YAOSB_TEST_PYTHONS names some)"
+
+
 PROBES: Mapping[str, Callable[[], str | None]] = {
     "docker": _docker,
     "docker-tls": _docker_tls,
@@ -126,6 +132,7 @@ PROBES: Mapping[str, Callable[[], str | None]] = {
     "bubblewrap": _bubblewrap,
     "root": _root,
     "system-python": _system_python,
+    "other-pythons": _other_pythons,
 }
 """Each tells what is missing in one line, or None."""
 

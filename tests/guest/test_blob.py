@@ -1,0 +1,91 @@
+"""The blob: small, the same each time, and at home on any Python from 3.8 on."""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+import zipfile
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from tests.contract.box import eventually
+from tests.guest.rig import Guest, guest, other_pythons
+from tests.rig.require import require
+from yaosb_jupyter.link.blob import PACKAGE, guest_blob, install_blob
+
+
+def test_the_blob_is_small() -> None:
+    assert len(guest_blob()) < 64 * 1024
+
+
+def test_the_blob_is_the_same_each_time() -> None:
+    first = guest_blob()
+    guest_blob.cache_clear()
+    assert guest_blob() == first
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_blob_holds_what_the_guest_imports_and_no_more(compiled: bool) -> None:
+    names = zipfile.ZipFile(io.BytesIO(guest_blob(compiled=compiled))).namelist()
+    suffix = ".pyc" if compiled else ".py"
+    assert {f"__main__{suffix}", f"{PACKAGE}/main{suffix}", f"{PACKAGE}/frames{suffix}"} <= set(names)
+    assert all(name.endswith(suffix) for name in names)
+    assert len(names) == len(set(names))
+
+
+def test_every_module_is_python_3_8() -> None:
+    modules = [item for item in resources.files("yaosb_jupyter.guest").iterdir() if item.name.endswith(".py")]
+    assert len(modules) > 10
+    for module in modules:
+        ast.parse(module.read_text(encoding="utf-8"), feature_version=(3, 8))
+
+
+def test_the_blob_is_installed_once(tmp_path: Path) -> None:
+    first = install_blob(tmp_path)
+    written = first.stat()
+    assert install_blob(tmp_path) == first
+    assert first.stat().st_ino == written.st_ino
+    assert written.st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("which", [0, -1], ids=["oldest", "newest"])
+async def test_it_runs_on_the_oldest_and_the_newest_python(which: int, tmp_path: Path) -> None:
+    require("other-pythons")
+    python = other_pythons()[which]
+    async with guest(tmp_path, python) as running:
+        status, stdout, stderr = await running.run("sh", "-c", "echo out; echo err >&2; exit 3")
+        assert (status.exit_code, stdout, stderr) == (3, b"out\n", b"err\n")
+        stream = await running.exec("cat", stdin=True)
+        await stream.send(b"x" * 500_000)
+        await stream.close_stdin()
+        total = 0
+        while (piece := await stream.receive()) is not None:
+            total += len(piece[1])
+        assert total == 500_000
+        status, _, _ = await running.run("sleep", "1000", timeout=0.3)
+        assert status.timed_out
+        sleeping = await running.exec("sh", "-c", "echo here; exec sleep 1000")
+        await sleeping.receive()
+        await eventually(lambda: _sleeps(running), what="it sleeps")
+        told = await running.link.call("kill", {"pattern": "^sleep 1000$", "grace": 1})
+        assert len(told["pids"]) == 1
+        assert (await sleeping.wait()).signal == 15
+        running.process.terminate()
+        assert await running.process.wait() == 0
+
+
+async def _sleeps(running: Guest) -> bool:
+    told = await running.link.call("processes", {})
+    return any(process["command"] == "sleep 1000" for process in told["processes"])
+
+
+def test_the_compiled_form_runs_here(tmp_path: Path) -> None:
+    (tmp_path / "compiled").mkdir()
+    blob = install_blob(tmp_path / "compiled", compiled=True)
+    assert zipfile.is_zipfile(blob)
+    done = subprocess.run([sys.executable, "-I", "-S", str(blob)], input=b"", capture_output=True, timeout=20)
+    assert b"whoever started this guest has gone" in done.stderr
