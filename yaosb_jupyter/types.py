@@ -225,11 +225,42 @@ _CONVERTERS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class TerminalSize:
+    """Of a terminal, in characters."""
+
+    columns: int = 80
+    rows: int = 24
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "rows"):
+            if not 1 <= getattr(self, name) <= 65535:
+                raise InvalidOptionError(f"{name}={getattr(self, name)} is not valid", hint="accepted: 1 to 65535")
+
+    @classmethod
+    def of(cls, value: TerminalSizeLike) -> TerminalSize:
+        """A size, or ``(columns, rows)``."""
+        if isinstance(value, TerminalSize):
+            return value
+        try:
+            columns, rows = value
+            return cls(columns=int(columns), rows=int(rows))
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InvalidOptionError):
+                raise
+            raise InvalidOptionError(f"tty={value!r} is not valid", hint="accepted: (columns, rows)") from None
+
+
+TerminalSizeLike = tuple[int, int] | TerminalSize
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExecOptions:
     """One command. ``argv`` stays argv on every runtime.
 
     ``cwd`` absolute or relative to the working directory; ``timeout`` seconds, None or 0 for none; ``stdin`` tells
-    whether the caller will send input (else the command reads end of file at once).
+    whether the caller will send input (else the command reads end of file at once). ``tty`` gives it a terminal of that
+    size: what it writes is then all stdout, and input is always taken. ``id`` names it among the sandbox's commands;
+    one is made where it is empty, and asking twice with the same one does not run it twice.
     """
 
     argv: tuple[str, ...]
@@ -238,8 +269,12 @@ class ExecOptions:
     user: str = ""
     timeout: float | None = None
     stdin: bool = False
+    tty: TerminalSize | None = None
+    id: str = ""
 
     def __post_init__(self) -> None:
+        if self.id and not is_name(self.id):
+            raise InvalidOptionError(f"id={self.id!r} is not valid", hint="accepted: letters, digits, . _ -")
         if not self.argv or not self.argv[0]:
             raise InvalidOptionError("the command is empty", hint="accepted: a shell line, or a list of arguments")
         for part in self.argv:
@@ -256,13 +291,34 @@ class ExitStatus:
     """How a command ended.
 
     ``exit_code`` 128 + n where signal n killed it; ``signal`` n, or None; ``duration`` seconds; ``timed_out`` it was
-    killed at its timeout.
+    killed at its timeout. ``peak_memory`` bytes of the largest of its processes and ``cpu_time`` seconds of them all
+    that it waited for, 0 where the runtime does not tell.
     """
 
     exit_code: int
     signal: int | None = None
     duration: float = 0.0
     timed_out: bool = False
+    peak_memory: int = 0
+    cpu_time: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandInfo:
+    """A command that a sandbox knows: one that runs, or ended in the background not long ago.
+
+    ``written`` bytes of output so far, of which those from offset ``kept`` on can still be read; ``exit`` None while
+    it runs. What the sandbox itself tells, ``pid`` inside and ``started_at`` by its clock.
+    """
+
+    id: str
+    argv: tuple[str, ...]
+    pid: int
+    background: bool
+    started_at: datetime
+    written: int
+    kept: int
+    exit: ExitStatus | None = None
 
 
 Text = TypeVar("Text", str, bytes)
@@ -270,7 +326,10 @@ Text = TypeVar("Text", str, bytes)
 
 @dataclass(frozen=True, kw_only=True)
 class ExecResult(Generic[Text]):
-    """A command's end and output. ``truncated``: output beyond the cap was dropped; what is kept is its end."""
+    """A command's end and output. ``truncated``: output beyond the cap was dropped; what is kept is its end.
+
+    The rest is as in `ExitStatus`.
+    """
 
     exit_code: int
     stdout: Text
@@ -278,6 +337,8 @@ class ExecResult(Generic[Text]):
     signal: int | None = None
     duration: float = 0.0
     truncated: bool = False
+    peak_memory: int = 0
+    cpu_time: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

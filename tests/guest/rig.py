@@ -55,7 +55,7 @@ class Guest:
             self.process.kill()
 
         env: Mapping[str, str] = options.pop("env", {})
-        return await self.link.exec(ExecOptions(argv=argv, **options), cwd="", env=env, kill=kill)
+        return await self.link.commands.exec(ExecOptions(argv=argv, **options), cwd="", env=env, kill=kill)
 
     async def run(self, *argv: str, **options: Any) -> tuple[ExitStatus, bytes, bytes]:
         stream = await self.exec(*argv, **options)

@@ -18,9 +18,10 @@ from tests.contract.box import eventually, mark
 from tests.guest.rig import Guest, guest, new_link
 from yaosb_jupyter.errors import AuthError, CommandNotFoundError, SandboxLostError
 from yaosb_jupyter.guest import frames, processes
+from yaosb_jupyter.link.commands import exec_request
 from yaosb_jupyter.link.connection import Connection, RemoteError, Stream, dial_unix
-from yaosb_jupyter.link.exec import exec_request
 from yaosb_jupyter.link.guest import MAX_STRANGERS
+from yaosb_jupyter.types import ExecOptions
 
 
 def living(number: str) -> bool:
@@ -102,7 +103,7 @@ async def test_a_command_whose_link_does_not_come_back_is_cancelled(tmp_path: Pa
 
 def request(exec_id: str, tmp_path: Path) -> dict[str, object]:
     argv = ("sh", "-c", "echo ran >> runs; sleep 0.3; exit 5")
-    return exec_request(exec_id, argv, cwd="", env={}, timeout=0, stdin=False)
+    return exec_request(exec_id, ExecOptions(argv=argv), cwd="", env={})
 
 
 async def test_a_retry_never_runs_twice(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ async def test_a_retry_over_a_new_link_never_runs_twice(tmp_path: Path) -> None:
 
         async def ended() -> bool:
             try:
-                return (await connection.call("exec", request("e1", tmp_path)))["exit_code"] == 5
+                return bool((await connection.call("exec", request("e1", tmp_path)))["exit_code"] == 5)
             except RemoteError:  # it runs still
                 return False
 

@@ -141,6 +141,8 @@ class Execution(Generic[Text]):
             signal=status.signal,
             duration=status.duration,
             truncated=any(tail.dropped for tail in tails.values()),
+            peak_memory=status.peak_memory,
+            cpu_time=status.cpu_time,
         )
 
     def _judge(self, result: ExecResult[Text], status: ExitStatus, recorded: _Recorded) -> None:

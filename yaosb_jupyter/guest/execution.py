@@ -207,9 +207,6 @@ class Reader(Handler):
     def eof(self) -> None:
         self._execution.finish_input(self)
 
-    def message(self, message: Dict[str, Any]) -> None:
-        self._execution.control({"grace" if key == "cancel" else key: value for key, value in message.items()})
-
     def cancel(self) -> None:
         """Ends a command in the foreground; one in the background goes on without this reader."""
         if self._execution.background:

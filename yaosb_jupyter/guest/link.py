@@ -61,7 +61,7 @@ class Stream:
     @property
     def outstanding(self) -> int:
         """How many bytes were sent for which no credit has come back."""
-        return frames.WINDOW - self._credit
+        return max(0, frames.WINDOW - self._credit)
 
     def carry_over(self, count: int) -> None:
         """These bytes came by an earlier stream and are held still: they count here."""

@@ -17,7 +17,7 @@ from yaosb_jupyter.errors import AuthError, ProtocolError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.stream import RemoteError, Stream
 
-__all__ = ["Connection", "Handler", "RemoteError", "Stream", "dial_unix"]
+__all__ = ["Connection", "Farewell", "Handler", "RemoteError", "Stream", "dial_unix"]
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,10 @@ HELLO_TIMEOUT = 10.0
 FLUSH_TIMEOUT = 5.0
 HIGH_WATER = 4 * frames.WINDOW
 MAX_STREAMS = 4096
+
+
+class Farewell(ConnectionResetError):  # noqa: N818 - it is the other side's word
+    """The other side has ended the connection as it meant to, and will not come back."""
 
 
 class Connection(asyncio.Protocol):
@@ -71,6 +75,11 @@ class Connection(asyncio.Protocol):
     async def ready(self) -> Hello:
         """The other side's HELLO. Raises `ProtocolError`, `AuthError` or `ConnectionError` where none is accepted."""
         return await asyncio.shield(self._peer)
+
+    @property
+    def peer(self) -> Hello:
+        """The other side's HELLO, once `ready` has returned."""
+        return self._peer.result()
 
     def extra_info(self, name: str) -> Any:
         """What the transport knows: ``"socket"``, ``"peername"``; None where it does not."""
@@ -303,7 +312,7 @@ def _farewell(message: Mapping[str, Any]) -> Exception:
             return AuthError(reason)
         case "ProtocolError":
             return ProtocolError(reason)
-    return ConnectionResetError(reason)
+    return Farewell(reason)
 
 
 async def dial_unix(path: Path, hello: Hello, handler: Handler | None = None) -> Connection:

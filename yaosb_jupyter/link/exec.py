@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import msgspec
 
-from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError, ProtocolError, SandboxError, SandboxLostError
+from yaosb_jupyter.errors import (
+    CommandNotFoundError,
+    NotFoundError,
+    NotRunningError,
+    ProtocolError,
+    SandboxError,
+    SandboxLostError,
+)
 from yaosb_jupyter.guest import frames
-from yaosb_jupyter.link.connection import RemoteError, Stream
+from yaosb_jupyter.link.resume import Conversation
+from yaosb_jupyter.link.stream import RemoteError
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExitStatus
+from yaosb_jupyter.types import ExecChannel, ExitStatus, TerminalSize
 
 GUEST_GRACE = 2.0
 """How long the guest waits between SIGTERM and SIGKILL at a timeout."""
@@ -23,7 +31,7 @@ BACKSTOP = 5.0
 _CHANNELS = {frames.DATA: ExecChannel.STDOUT, frames.DATA_ERR: ExecChannel.STDERR}
 
 
-class _Result(msgspec.Struct, frozen=True, kw_only=True):
+class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a guest may tell of a command's end; everything else is refused."""
 
     exit_code: int
@@ -34,41 +42,96 @@ class _Result(msgspec.Struct, frozen=True, kw_only=True):
     cpu_time: float = 0.0
 
 
-class GuestExecStream(ExecStream):
-    """A stream of the link, in the terms of commands.
+def exit_status(told: CommandResult) -> ExitStatus:
+    return ExitStatus(
+        exit_code=told.exit_code & 0xFF,
+        signal=told.signal,
+        duration=told.duration,
+        timed_out=told.timed_out,
+        peak_memory=told.peak_memory,
+        cpu_time=told.cpu_time,
+    )
 
-    The guest is not trusted: where it does not end a command in time, ``kill`` ends the whole environment.
+
+def refused(error: RemoteError, sandbox: str) -> SandboxError:
+    """The guest's refusal as an error of ours."""
+    match error.code:
+        case "CommandNotFoundError":
+            code = 126 if error.fields.get("exit_code") == 126 else 127
+            return CommandNotFoundError(str(error), exit_code=code, sandbox=sandbox)
+        case "NotRunningError":
+            return NotRunningError(str(error), sandbox=sandbox)
+        case "NotFoundError":
+            hint = "the last 32 that ended in the background are kept, until the sandbox stops"
+            return NotFoundError(str(error)[:500], sandbox=sandbox, hint=hint)
+    return ProtocolError(f"its guest refused: {error}"[:500], sandbox=sandbox)
+
+
+class Control(Protocol):
+    """Acts on the command; raises `SandboxError`."""
+
+    async def __call__(
+        self, *, signal: int | None = None, grace: float | None = None, size: TerminalSize | None = None
+    ) -> None: ...
+
+
+class GuestExecStream(ExecStream):
+    """A conversation with the guest, in the terms of commands.
+
+    The guest is not trusted: where it does not end a command in time, ``kill`` ends the whole environment. ``ended``
+    is told that its end is known here; None for a command in the background, which goes on when this is closed.
     """
 
     def __init__(
-        self, stream: Stream, *, sandbox: str, timeout: float | None, kill: Callable[[], Awaitable[None]]
+        self,
+        conversation: Conversation,
+        *,
+        sandbox: str,
+        timeout: float | None,
+        kill: Callable[[], Awaitable[None]],
+        control: Control,
+        ended: Callable[[], None] | None,
     ) -> None:
-        self._stream = stream
+        self._conversation = conversation
         self._sandbox = sandbox
         self._kill = kill
+        self._control = control
+        self._tell_ended = ended
         self._outcome: ExitStatus | SandboxError | None = None
-        self._cancelled = False
         self._backstop = asyncio.ensure_future(self._watch(timeout)) if timeout else None
+
+    @property
+    def offset(self) -> int:
+        return self._conversation.offset
+
+    @property
+    def lost(self) -> int:
+        return self._conversation.lost
+
+    def defer_acknowledgement(self) -> None:
+        self._conversation.defer_acknowledgement()
+
+    def acknowledge(self, offset: int) -> None:
+        self._conversation.acknowledge(offset)
 
     async def receive(self) -> tuple[ExecChannel, bytes] | None:
         while self._outcome is None:
             try:
-                item = await self._stream.receive()
-                if item is None:
-                    self._settle(await self._result())
-                elif (channel := _CHANNELS.get(item[0])) is not None:
-                    return channel, item[1]
-            except (ConnectionError, ProtocolError) as error:
-                self._settle(self._lost(error))
+                item = await self._conversation.receive()
+                if item is not None:
+                    return _CHANNELS[item[0]], item[1]
+                self._settle(await self._result())
+            except (ConnectionError, SandboxError) as error:
+                self._settle(error if isinstance(error, SandboxLostError) else self._vanished(error))
         if isinstance(self._outcome, SandboxLostError):
             raise self._outcome
         return None
 
     async def send(self, data: bytes) -> None:
-        await self._stream.send(data)
+        await self._conversation.send(data)
 
     async def close_stdin(self) -> None:
-        await self._stream.send_eof()
+        await self._conversation.send_eof()
 
     async def wait(self) -> ExitStatus:
         while await self.receive() is not None:
@@ -79,7 +142,14 @@ class GuestExecStream(ExecStream):
         return self._outcome
 
     async def signal(self, signum: int) -> None:
-        await self._stream.send_message({"signal": signum})
+        if self._outcome is None:
+            with contextlib.suppress(SandboxError):  # told by `wait`
+                await self._control(signal=signum)
+
+    async def resize(self, size: TerminalSize) -> None:
+        if self._outcome is None:
+            with contextlib.suppress(SandboxError):
+                await self._control(size=size)
 
     async def cancel(self, grace: float = 2.0) -> None:
         if self._outcome is not None:
@@ -87,48 +157,53 @@ class GuestExecStream(ExecStream):
         with contextlib.suppress(SandboxError):
             try:
                 async with asyncio.timeout(grace + BACKSTOP):
-                    await self._stream.send_message({"cancel": grace})
+                    await self._end(grace)
                     await self.wait()
             except TimeoutError:
                 await self._kill()
                 await self.wait()
 
+    async def _end(self, grace: float) -> None:
+        while self._outcome is None:
+            await self._conversation.resume()  # else it may not have begun, and would later
+            with contextlib.suppress(NotFoundError):
+                await self._control(grace=grace)
+                return
+            if not self._conversation.broken:
+                return  # it has ended
+
+    async def aclose(self) -> None:
+        if self._tell_ended is not None:
+            await self.cancel()
+        elif self._outcome is None:
+            self._conversation.abandon()
+
     async def _watch(self, timeout: float) -> None:
         pause = timeout + GUEST_GRACE + BACKSTOP
         while True:
             await asyncio.sleep(pause)
-            if not self._stream.unread:
+            if not self._conversation.unread and not self._conversation.resuming:
                 break
-            pause = BACKSTOP  # the caller is slow, not the guest
-        if not self._stream.closed:
+            pause = BACKSTOP  # the caller is slow or the link is broken, not the guest
+        if self._outcome is None:
             await self._kill()
 
     async def _result(self) -> ExitStatus | SandboxError:
         try:
-            told = await self._stream.result()
+            told = await self._conversation.result()
         except RemoteError as error:
             return self._refused(error)
         try:
-            result = msgspec.convert(told, _Result)
+            return exit_status(msgspec.convert(told, CommandResult))
         except msgspec.ValidationError as error:
-            return self._lost(error)
-        return ExitStatus(
-            exit_code=result.exit_code & 0xFF,
-            signal=result.signal,
-            duration=result.duration,
-            timed_out=result.timed_out,
-        )
+            return self._vanished(error)
 
     def _refused(self, error: RemoteError) -> SandboxError:
-        match error.code:
-            case "CommandNotFoundError":
-                code = error.fields.get("exit_code")
-                return CommandNotFoundError(str(error), exit_code=126 if code == 126 else 127, sandbox=self._sandbox)
-            case "NotRunningError":
-                return NotRunningError(str(error), sandbox=self._sandbox)
-        return ProtocolError(f"the guest refused the command: {error}", sandbox=self._sandbox)
+        if error.code in ("NotFoundError", "AlreadyExistsError"):
+            return self._vanished(error)
+        return refused(error, self._sandbox)
 
-    def _lost(self, cause: Exception) -> SandboxLostError:
+    def _vanished(self, cause: Exception) -> SandboxLostError:
         lost = SandboxLostError(
             f"the sandbox vanished while a command ran ({cause})",
             sandbox=self._sandbox,
@@ -139,19 +214,8 @@ class GuestExecStream(ExecStream):
 
     def _settle(self, outcome: ExitStatus | SandboxError) -> None:
         self._outcome = outcome
+        self._conversation.end()
         if self._backstop is not None:
             self._backstop.cancel()
-
-
-def exec_request(
-    exec_id: str, argv: tuple[str, ...], *, cwd: str, env: Mapping[str, str], timeout: float | None, stdin: bool
-) -> dict[str, Any]:
-    """The arguments of the operation ``exec``."""
-    return {
-        "exec_id": exec_id,
-        "argv": list(argv),
-        "cwd": cwd,
-        "env": dict(env),
-        "timeout": timeout or 0,
-        "stdin": stdin,
-    }
+        if self._tell_ended is not None and not isinstance(outcome, SandboxLostError):
+            self._tell_ended()

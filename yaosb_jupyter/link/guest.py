@@ -6,17 +6,16 @@ import asyncio
 import hmac
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from yaosb_jupyter.errors import AuthError, SandboxError, SandboxLostError
+from yaosb_jupyter.link.commands import GuestCommands
 from yaosb_jupyter.link.connection import Connection, Hello
 from yaosb_jupyter.link.dial import dial
 from yaosb_jupyter.link.door import Door
-from yaosb_jupyter.link.exec import GuestExecStream, exec_request
 from yaosb_jupyter.link.services import GuestServices
 from yaosb_jupyter.tai.bytestream import ByteStream
-from yaosb_jupyter.types import ExecOptions
 
 log = logging.getLogger(__name__)
 
@@ -54,42 +53,36 @@ class GuestLink:
         self._strangers: set[Connection] = set()
         self._meetings: set[asyncio.Task[None]] = set()
         self._linked = asyncio.Event()
+        self._closed = False
+        self.commands = GuestCommands(self, sandbox)
 
     async def listen(self, *, unless_served: bool = False) -> None:
         """Opens the door; see `Door.open`. Raises `RuntimeUnavailableError`."""
         await self._door.open(self._protocol, unless_served=unless_served)
 
+    @property
+    def is_up(self) -> bool:
+        return self._connection is not None and not self._connection.closed
+
     async def connected(self, timeout: float) -> Connection:
         """The link, waited for. Raises `SandboxLostError` where the guest does not come in time."""
-        await self.listen()
+        if not self._closed:
+            await self.listen()
         try:
             async with asyncio.timeout(timeout):
-                while True:
+                while not self._closed:
                     connection = self._connection
                     if connection is not None and not connection.closed:
                         return connection
                     self._linked.clear()
                     await self._linked.wait()
+                raise SandboxLostError("it has ended", sandbox=self._sandbox)
         except TimeoutError:
             raise SandboxLostError(
                 f"its guest has not answered for {timeout:g} s",
                 sandbox=self._sandbox,
                 hint="stop and start the sandbox",
             ) from None
-
-    async def exec(
-        self, options: ExecOptions, *, cwd: str, env: Mapping[str, str], kill: Callable[[], Awaitable[None]]
-    ) -> GuestExecStream:
-        """Starts a command; ``kill`` ends the environment where the guest does not keep to the rules."""
-        connection = await self.connected(CALL_TIMEOUT)
-        request = exec_request(
-            secrets.token_hex(8), options.argv, cwd=cwd, env=env, timeout=options.timeout, stdin=options.stdin
-        )
-        try:
-            stream = connection.open("exec", request)
-        except ConnectionError as error:
-            raise SandboxLostError("its link broke", sandbox=self._sandbox) from error
-        return GuestExecStream(stream, sandbox=self._sandbox, timeout=options.timeout, kill=kill)
 
     async def dial(self, port: int) -> ByteStream:
         """Connects to a port inside. Raises `PortUnavailableError`, `SandboxLostError`."""
@@ -107,7 +100,10 @@ class GuestLink:
             raise SandboxLostError(f"its guest did not answer: {error!r}", sandbox=self._sandbox) from error
 
     async def close(self) -> None:
-        """Stops listening and lets go of the guest, which dials on. Idempotent."""
+        """Stops listening and lets go of the guest, which dials on. Idempotent; there is no way back."""
+        self._closed = True
+        self._linked.set()
+        await self.commands.close()
         await self._door.close()
         for connection in (*self._strangers, *([self._connection] if self._connection else ())):
             await connection.close()

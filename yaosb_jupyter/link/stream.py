@@ -12,6 +12,8 @@ from yaosb_jupyter.guest import frames
 
 MAX_MESSAGE = frames.WINDOW // 2
 """A larger one could wait for ever: the receiver gives credit back in halves of the window."""
+MAX_UNACKNOWLEDGED_ITEMS = 1024
+"""Small pieces are acknowledged sooner: to whoever must keep them they cost more than their bytes."""
 
 
 class Outlet(Protocol):
@@ -53,7 +55,10 @@ class Stream:
         self._arrived = asyncio.Event()
         self._credit = frames.WINDOW
         self._credit_given = asyncio.Event()
+        self._on_credit: Callable[[], None] | None = None
         self._unacknowledged = 0
+        self._unacknowledged_items = 0
+        self._defers = False
         self._held = 0
         self._closed: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._ended_here = False
@@ -70,6 +75,37 @@ class Stream:
     def unread(self) -> int:
         """Bytes that have arrived and were not received yet."""
         return self._held
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What broke the stream before the other side could end it."""
+        if not self._closed.done():
+            return None
+        error = self._closed.exception()
+        return None if isinstance(error, RemoteError) else error
+
+    @property
+    def outstanding(self) -> int:
+        """Bytes that were sent and not acknowledged by credit; the other side may not have them."""
+        return max(0, frames.WINDOW - self._credit)
+
+    def charge(self, count: int) -> None:
+        """Takes credit for bytes that the other side still holds from an earlier stream."""
+        self._credit -= count
+
+    def on_credit(self, tell: Callable[[], None]) -> None:
+        """``tell`` is called whenever `outstanding` has become less."""
+        self._on_credit = tell
+
+    def defer_acknowledgement(self) -> None:
+        """From here on what is received counts as taken only when `acknowledge` says so."""
+        self._defers = True
+
+    def acknowledge(self, count: int) -> None:
+        """For the side that defers: so many more bytes that were received are safe here."""
+        if count and not self.closed:
+            self._unacknowledged -= count
+            self._outlet.write(frames.encode_credit(self.id, count))
 
     async def receive(self) -> tuple[int, bytes] | None:
         """The next (kind, payload) of kinds DATA, DATA_ERR, EOF and MESSAGE; None after the other side's CLOSE.
@@ -107,11 +143,21 @@ class Stream:
         """Sends bytes, waiting for credit; dropped when the stream or this direction of it has ended."""
         view = memoryview(data)
         async with self._sending:
-            while view and not self.closed and not self._eof_sent:
-                await self._may_send(1)
-                count = min(len(view), self._credit, frames.MAX_PAYLOAD)
-                self._write(frames.encode(kind, self.id, view[:count]))
+            while view and (count := await self._send_piece(view, kind)):
                 view = view[count:]
+
+    async def send_some(self, data: frames.Buffer, kind: int = frames.DATA) -> int:
+        """Sends as much of ``data`` as one frame may hold, waiting for credit; 0 when the stream has ended."""
+        async with self._sending:
+            return await self._send_piece(memoryview(data), kind)
+
+    async def _send_piece(self, view: memoryview, kind: int) -> int:
+        await self._may_send(1)
+        if self.closed or self._eof_sent:
+            return 0
+        count = min(len(view), self._credit, frames.MAX_PAYLOAD)
+        self._write(frames.encode(kind, self.id, view[:count]))
+        return count
 
     async def send_message(self, message: Mapping[str, Any]) -> None:
         """Sends a JSON message, whole, waiting for credit. Raises `FrameError` for one above `MAX_MESSAGE`."""
@@ -177,15 +223,19 @@ class Stream:
         """Gives credit back in pieces of half a window, so that small reads cost no frames."""
         self._held -= count
         self._unacknowledged += count
-        if self._unacknowledged >= frames.WINDOW // 2 and not self.closed:
+        self._unacknowledged_items += 1
+        enough = self._unacknowledged_items >= MAX_UNACKNOWLEDGED_ITEMS
+        if (enough or self._unacknowledged >= frames.WINDOW // 2) and not self._defers and not self.closed:
             self._outlet.write(frames.encode_credit(self.id, self._unacknowledged))
-            self._unacknowledged = 0
+            self._unacknowledged = self._unacknowledged_items = 0
 
     def feed(self, kind: int, payload: bytes) -> None:
         """A frame arrived. Raises `frames.FrameError` for a sender without credit."""
         if kind == frames.CREDIT:
             self._credit = min(self._credit + frames.decode_credit(payload), 2 * frames.WINDOW)
             self._credit_given.set()
+            if self._on_credit is not None:
+                self._on_credit()
             return
         if kind == frames.CLOSE:
             self._feed_close(frames.decode_json(payload))

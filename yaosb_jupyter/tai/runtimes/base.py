@@ -20,6 +20,7 @@ from yaosb_jupyter.errors import NotAvailableError
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
+    CommandInfo,
     ExecChannel,
     ExecOptions,
     ExitStatus,
@@ -30,6 +31,7 @@ from yaosb_jupyter.types import (
     PullProgress,
     SandboxStats,
     Status,
+    TerminalSize,
 )
 
 
@@ -52,6 +54,10 @@ class Capability(StrEnum):
     """Any port inside can be dialled, whatever the network."""
     SERVICES = "services"
     """Services of the manager can be reached from inside, whatever the network."""
+    BACKGROUND = "background"
+    """Commands can run in the background and be taken up again, after a restart of the manager too."""
+    TERMINALS = "terminals"
+    """Commands can have a terminal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +105,10 @@ class EnvironmentSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentState:
-    """An environment as the engine tells it. ``reason``: why it ended, where it did not end by our own call."""
+    """An environment as the engine tells it.
+
+    ``reason``: why it ended, where it did not end by our own call; ``link``: how commands get in (`SandboxInfo.link`).
+    """
 
     runtime_id: str
     name: str
@@ -110,6 +119,7 @@ class EnvironmentState:
     exit_code: int | None = None
     ip: str = ""
     ports: tuple[PortMapping, ...] = ()
+    link: str = ""
     created_at: datetime | None = None
 
 
@@ -125,9 +135,21 @@ class EnvironmentEvent:
 class ExecStream(ABC):
     """One running command. Not for concurrent use by several readers.
 
+    ``offset`` of the next byte of output, counting both outputs, and ``lost`` bytes that were dropped before they could
+    be received: where the runtime can take commands up again (`Capability.BACKGROUND`), else 0.
+
     Output is pulled: a command whose output nobody takes blocks once the buffers between are full. The exit status
-    follows the last byte. Leaving without reading to the end: call `cancel`, or `aclose` which cancels too.
+    follows the last byte. Leaving without reading to the end: call `cancel`, or `aclose` which cancels too, unless the
+    command runs in the background.
     """
+
+    @property
+    def offset(self) -> int:
+        return 0
+
+    @property
+    def lost(self) -> int:
+        return 0
 
     @abstractmethod
     async def receive(self) -> tuple[ExecChannel, bytes] | None:
@@ -161,8 +183,17 @@ class ExecStream(ABC):
     async def cancel(self, grace: float = 2.0) -> None:
         """Ends the whole tree: SIGTERM, after ``grace`` seconds SIGKILL; returns when it is gone. Idempotent."""
 
+    async def resize(self, size: TerminalSize) -> None:  # noqa: B027 - most have no terminal
+        """Changes the size of the command's terminal. Nothing happens after its end, or without one."""
+
+    def defer_acknowledgement(self) -> None:  # noqa: B027 - most keep nothing
+        """Output counts as taken from here on when `acknowledge` says so: until then it can be asked for again."""
+
+    def acknowledge(self, offset: int) -> None:  # noqa: B027
+        """Output before ``offset`` is taken for good."""
+
     async def aclose(self) -> None:
-        """Lets go of the stream, ending the command if it runs."""
+        """Lets go of the stream, ending the command if it runs in the foreground."""
         await self.cancel()
 
 
@@ -222,6 +253,39 @@ class Runtime(ABC):
         """
         raise NotAvailableError(
             f"ports cannot be dialled on {self.kind}", sandbox=runtime_id, hint="publish them: ports=[...]"
+        )
+
+    async def spawn(self, runtime_id: str, options: ExecOptions) -> CommandInfo:
+        """Starts a command in the background: of its output the last MiB is kept, and it waits for no reader.
+
+        ``options.stdin`` is of use only to who attaches. Raises as `exec_stream`, `CommandNotFoundError`,
+        `NotAvailableError` without `Capability.BACKGROUND`.
+        """
+        raise self._without_background(runtime_id, options)
+
+    async def commands(self, runtime_id: str) -> Sequence[CommandInfo]:
+        """The commands that run, and the last that ended in the background. Raises as `spawn`."""
+        raise self._without_background(runtime_id)
+
+    async def attach(self, runtime_id: str, command_id: str, since: int | None = 0) -> ExecStream:
+        """A command's output from an offset on, and its end; without ``since`` its end only.
+
+        Of one in the foreground the latest stream is the only one. Raises as `spawn`; `NotFoundError`.
+        """
+        raise self._without_background(runtime_id, command_id, since)
+
+    async def control(
+        self, runtime_id: str, command_id: str, *, signal: int | None = None, grace: float | None = None
+    ) -> None:
+        """Sends a signal to a command's tree; with ``grace`` ends it: SIGTERM, so many seconds later SIGKILL.
+
+        Returns when that is begun. Nothing happens to one that has ended. Raises as `spawn`; `NotFoundError`.
+        """
+        raise self._without_background(runtime_id, command_id, signal, grace)
+
+    def _without_background(self, runtime_id: str, *_: object) -> NotAvailableError:
+        return NotAvailableError(
+            f"commands cannot be taken up again on {self.kind}", sandbox=runtime_id, hint="keep their streams: stream()"
         )
 
     @abstractmethod

@@ -123,7 +123,7 @@ class EmbeddedRuntime(Runtime):
             message = f"user {options.user!r} is not known: an embedded sandbox has one user"
             return NotStarted(CommandNotFoundError(message, exit_code=126, sandbox=record.spec.name))
         cwd = working_directory(record, self._host.means, options.cwd)
-        return await link.exec(options, cwd=cwd, env={**record.spec.env, **options.env}, kill=environment.kill)
+        return await link.commands.exec(options, cwd=cwd, env={**record.spec.env, **options.env}, kill=environment.kill)
 
     async def dial(self, runtime_id: str, port: int) -> ByteStream:
         environment = await self._get(runtime_id)

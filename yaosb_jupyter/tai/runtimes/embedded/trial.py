@@ -83,7 +83,7 @@ async def try_host(host: EmbeddedHost, network: Network, uids: tuple[int, int]) 
 
 async def _told(environment: Environment, python: str, program: str, given: dict[str, Any]) -> Reach:
     argv = (python, "-I", "-S", "-c", program, msgspec.json.encode(given).decode())
-    stream = await environment.link().exec(ExecOptions(argv=argv), cwd="", env={}, kill=environment.kill)
+    stream = await environment.link().commands.exec(ExecOptions(argv=argv), cwd="", env={}, kill=environment.kill)
     output = dict.fromkeys(ExecChannel, b"")
     while (piece := await stream.receive()) is not None:
         output[piece[0]] += piece[1]

@@ -1,0 +1,260 @@
+"""The commands of one sandbox, asked of its guest: begun, listed, taken up again, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from yaosb_jupyter.errors import NotAvailableError, NotFoundError, ProtocolError, SandboxError, SandboxLostError
+from yaosb_jupyter.link.connection import Connection
+from yaosb_jupyter.link.exec import CommandResult, Control, GuestExecStream, exit_status, refused
+from yaosb_jupyter.link.resume import Conversation
+from yaosb_jupyter.link.stream import RemoteError, Stream
+from yaosb_jupyter.types import CommandInfo, ExecOptions, TerminalSize
+
+CALL_TIMEOUT = 30.0
+LINK_PATIENCE = 600.0
+"""How long a link that broke is waited for. The guest holds commands as long."""
+FORGET_AFTER = 0.1
+"""Ends are acknowledged together."""
+
+Kill = Callable[[], Awaitable[None]]
+"""Ends the whole environment, where its guest does not keep to the rules."""
+
+
+class Link(Protocol):
+    """The part of a `GuestLink` that is needed here."""
+
+    async def connected(self, timeout: float) -> Connection:
+        """The link, waited for. Raises `SandboxLostError`."""
+
+
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guest may tell of a command; everything else is refused."""
+
+    id: str
+    argv: list[str]
+    pid: int
+    background: bool
+    started: float
+    kept: int
+    written: int
+    result: CommandResult | None
+
+
+class GuestCommands:
+    """See `Runtime` for what its methods raise. Who may ask is not decided here."""
+
+    def __init__(self, link: Link, sandbox: str) -> None:
+        self._link = link
+        self._sandbox = sandbox
+        self._ended: list[str] = []
+        self._forgetting: asyncio.Task[None] | None = None
+
+    async def exec(self, options: ExecOptions, *, cwd: str, env: Mapping[str, str], kill: Kill) -> GuestExecStream:
+        exec_id = options.id or new_id()
+        request = exec_request(exec_id, options, cwd=cwd, env=env)
+        connection = await self._connected(needs="attach" if options.tty else "")
+        instance = _instance(connection)
+        try:
+            stream = connection.open("exec", request)
+        except ConnectionError as error:
+            raise SandboxLostError("its link broke", sandbox=self._sandbox) from error
+
+        async def reopen(since: int | None) -> Stream:
+            if since is not None:
+                return await self._open("attach", {"exec_id": exec_id, "since": since}, instance)
+            return await self._open("exec", request, instance)
+
+        if "attach" not in _features(connection):
+            told = Conversation(stream, None)
+            return self._stream(told, exec_id, timeout=options.timeout, kill=kill, control=_by_message(stream))
+        return self._stream(Conversation(stream, reopen), exec_id, timeout=options.timeout, kill=kill)
+
+    async def attach(self, exec_id: str, *, since: int | None, kill: Kill) -> GuestExecStream:
+        """``since`` None: its output is not wanted."""
+        connection = await self._connected(needs="attach")
+        instance = _instance(connection)
+
+        async def reopen(offset: int | None) -> Stream:
+            wanted = {} if since is None else {"since": offset}
+            return await self._open("attach", {"exec_id": exec_id, **wanted}, instance)
+
+        known = await self.find(exec_id)
+        conversation = Conversation(await reopen(since or 0), reopen, since=since or 0)
+        return self._stream(conversation, exec_id, timeout=None, kill=kill, background=known.background)
+
+    def _stream(
+        self,
+        conversation: Conversation,
+        exec_id: str,
+        *,
+        timeout: float | None,
+        kill: Kill,
+        background: bool = False,
+        control: Control | None = None,
+    ) -> GuestExecStream:
+        return GuestExecStream(
+            conversation,
+            sandbox=self._sandbox,
+            timeout=timeout,
+            kill=kill,
+            control=control or functools.partial(self.control, exec_id),
+            ended=None if background else lambda: self._acknowledge(exec_id),
+        )
+
+    async def spawn(self, options: ExecOptions, *, cwd: str, env: Mapping[str, str]) -> CommandInfo:
+        request = exec_request(options.id or new_id(), options, cwd=cwd, env=env)
+        return self._info((await self._call("spawn", request)).get("command"))
+
+    async def list(self) -> Sequence[CommandInfo]:
+        told = (await self._call("commands", {})).get("commands")
+        return [self._info(one) for one in told] if isinstance(told, list) else []
+
+    async def find(self, exec_id: str) -> CommandInfo:
+        """Raises `NotFoundError`."""
+        for info in await self.list():
+            if info.id == exec_id:
+                return info
+        raise NotFoundError(
+            f"no command {exec_id!r} is known in it",
+            sandbox=self._sandbox,
+            hint="the last 32 that ended in the background are kept, until the sandbox stops",
+        )
+
+    async def control(
+        self,
+        exec_id: str,
+        *,
+        signal: int | None = None,
+        grace: float | None = None,
+        size: TerminalSize | None = None,
+    ) -> None:
+        """Done once, however often the link breaks."""
+        request: dict[str, Any] = {"exec_id": exec_id, "token": secrets.token_hex(8)}
+        if signal is not None:
+            request["signal"] = signal
+        if grace is not None:
+            request["grace"] = grace
+        if size is not None:
+            request["size"] = [size.columns, size.rows]
+        await self._call("control", request)
+
+    # Asking
+
+    async def _call(self, op: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """All these may be asked again: the guest knows what it has done."""
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT):
+                while True:
+                    connection = await self._connected(needs=op)
+                    with contextlib.suppress(ConnectionError):
+                        return await connection.call(op, arguments)
+        except TimeoutError as error:
+            raise SandboxLostError("its guest did not answer", sandbox=self._sandbox) from error
+        except RemoteError as error:
+            raise refused(error, self._sandbox) from error
+
+    async def _connected(self, *, needs: str) -> Connection:
+        connection = await self._link.connected(CALL_TIMEOUT)
+        if needs and needs not in _features(connection):
+            raise NotAvailableError(
+                f"its guest is too old to {needs} commands",
+                sandbox=self._sandbox,
+                hint="stop and start the sandbox, which renews it",
+            )
+        return connection
+
+    async def _open(self, op: str, arguments: Mapping[str, Any], instance: str) -> Stream:
+        """On the link of the same guest as before: another one knows nothing of what this one runs."""
+        connection = await self._link.connected(LINK_PATIENCE)
+        if _instance(connection) != instance:
+            raise SandboxLostError(
+                "it was started anew while a command ran", sandbox=self._sandbox, hint="run the command again"
+            )
+        return connection.open(op, arguments)
+
+    # Acknowledging
+
+    def _acknowledge(self, exec_id: str) -> None:
+        self._ended.append(exec_id)
+        if self._forgetting is None or self._forgetting.done():
+            self._forgetting = asyncio.create_task(self._forget())
+
+    async def _forget(self) -> None:
+        """What never gets there costs the guest some memory, for some time."""
+        while self._ended:
+            await asyncio.sleep(FORGET_AFTER)
+            ended, self._ended = self._ended, []
+            with contextlib.suppress(SandboxError):
+                await self._call("forget", {"exec_ids": ended})
+
+    async def close(self) -> None:
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+            await asyncio.wait([self._forgetting])
+
+    # What is told
+
+    def _info(self, told: Any) -> CommandInfo:
+        try:
+            one = msgspec.convert(told, _Told)
+            began = datetime.fromtimestamp(one.started, UTC)
+        except (msgspec.ValidationError, ValueError, OverflowError, OSError) as error:
+            raise ProtocolError(f"its guest told what is no command: {error}", sandbox=self._sandbox) from error
+        return CommandInfo(
+            id=one.id,
+            argv=tuple(one.argv),
+            pid=one.pid,
+            background=one.background,
+            started_at=began,
+            written=one.written,
+            kept=one.kept,
+            exit=None if one.result is None else exit_status(one.result),
+        )
+
+
+def new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def exec_request(exec_id: str, options: ExecOptions, *, cwd: str, env: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments of the operations ``exec`` and ``spawn``."""
+    return {
+        "exec_id": exec_id,
+        "argv": list(options.argv),
+        "cwd": cwd,
+        "env": dict(env),
+        "timeout": options.timeout or 0,
+        "stdin": options.stdin or options.tty is not None,
+        "size": None if options.tty is None else [options.tty.columns, options.tty.rows],
+    }
+
+
+def _by_message(stream: Stream) -> Control:
+    """How the guests of version 1.0 are told."""
+
+    async def control(
+        *, signal: int | None = None, grace: float | None = None, size: TerminalSize | None = None
+    ) -> None:
+        if size is None:
+            await stream.send_message({"cancel": grace} if signal is None else {"signal": signal})
+
+    return control
+
+
+def _features(connection: Connection) -> Sequence[str]:
+    told = connection.peer.get("features")
+    return told if isinstance(told, list) else ()
+
+
+def _instance(connection: Connection) -> str:
+    """Which guest is at the other end; a guest is one process."""
+    return str(connection.peer.get("instance"))
