@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.embedded, pytest.mark.timeout(150)]
 NETWORK = frozenset({"tcp to the host", "udp to the host", "a route out"})
 UNDER_BUBBLEWRAP = frozenset({"reach the link"})
 UNDER_LANDLOCK = frozenset({"stat", "see another sandbox", "see processes"})
+UNDER_OUTER_PROC = UNDER_BUBBLEWRAP | {"see another sandbox", "see processes"}
 OF_THE_SAME_USER = frozenset({"chmod", "utime", "more processes than the cap"})
 BEFORE_SCOPES = frozenset({"kill a process", "kill a process by its number", "kill another sandbox", "abstract socket"})
 """What Landlock keeps from only since version 6 of its interface."""
@@ -23,6 +24,7 @@ EXPECTED = {
     ("root", "landlock"): UNDER_LANDLOCK,
     ("user", "bubblewrap"): UNDER_BUBBLEWRAP,
     ("user", "landlock"): UNDER_LANDLOCK | OF_THE_SAME_USER,
+    ("masked proc", "best"): UNDER_OUTER_PROC,
     ("container", "best"): UNDER_LANDLOCK | OF_THE_SAME_USER,
     ("container root", "best"): UNDER_LANDLOCK,
 }
@@ -130,6 +132,12 @@ def test_a_means_that_does_not_work_says_why(place: str) -> None:
     reason = staged(place, "bubblewrap", "none")["unavailable"]
     assert "bubblewrap: " in reason
     assert "plain=yes" in reason
+
+
+def test_where_proc_is_masked_the_outer_one_is_shown() -> None:
+    assert outcome("masked proc", "best", "none")["isolation"]["means"].endswith("Landlock and seccomp")
+    reason = staged("masked proc", "bubblewrap", "none")["unavailable"]
+    assert "proc" in reason
 
 
 def test_every_place_is_attacked() -> None:

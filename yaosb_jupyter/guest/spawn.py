@@ -32,7 +32,10 @@ class Spawner:
 
     def __init__(self, confine: Optional[Callable[[], None]] = None) -> None:
         # Opened before the guest makes itself undumpable, which gives its /proc files to root.
-        self._oom = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            self._oom = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        except OSError:
+            self._oom = -1  # /proc is read-only here: commands run without
         self._null = os.open(os.devnull, os.O_RDWR)
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._apart = confine is not None
@@ -84,7 +87,7 @@ class Spawner:
         try:
             os.pwrite(self._oom, score, 0)
         except OSError:
-            pass  # not every system lets it be raised; commands run without
+            pass  # not every system lets it be raised
 
     def _in_thread(self, call: Callable[[], Any]) -> Any:
         done = threading.Lock()

@@ -70,7 +70,9 @@ def arguments(
     ``own_proc`` False shows the outer /proc, where a fresh one is refused; ``temporary_size`` bytes of /tmp, which lies
     in memory.
     """
-    words = ["--unshare-user", "--unshare-pid", "--as-pid-1", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    words = ["--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    # Under the outer /proc, numbers must be the outer ones too.
+    words += ["--unshare-pid", "--as-pid-1"] if own_proc else []
     words += [] if share_network else ["--unshare-net"]
     words += ["--uid", str(USER_ID), "--gid", str(USER_ID), "--hostname", "sandbox", "--cap-drop", "ALL"]
     words += ["--new-session"]

@@ -23,7 +23,7 @@ from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle, ProcessNa
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
 from yaosb_jupyter.tai.runtimes.embedded.inhabitants import Inhabitants
 from yaosb_jupyter.tai.runtimes.embedded.logs import MainLog
-from yaosb_jupyter.tai.runtimes.embedded.plan import Places, plan
+from yaosb_jupyter.tai.runtimes.embedded.plan import Places, mark, plan
 from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord
 from yaosb_jupyter.tai.runtimes.embedded.watcher import keep_memory_below
 from yaosb_jupyter.tai.threads import in_thread
@@ -327,9 +327,9 @@ class Environment:
         host = self._host
         return Inhabitants(
             guest=guest,
-            contained=host.means.has_namespaces,
+            contained=host.means.contains_processes,
             user=None if self.record.user is None else self.record.user[0],
-            mark=f"YAOSB_WORKSPACE={self.record.spec.workspace}".encode(),
+            mark="=".join(mark(self.record)).encode(),
             group=host.cgroups.group(self.record.runtime_id) if host.cgroups is not None else None,
         )
 

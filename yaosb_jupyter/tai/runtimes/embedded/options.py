@@ -22,7 +22,13 @@ class Means(StrEnum):
 
     @property
     def has_namespaces(self) -> bool:
+        """Files, network and names are the sandbox's own."""
         return self in (Means.BUBBLEWRAP, Means.BUBBLEWRAP_OUTER_PROC)
+
+    @property
+    def contains_processes(self) -> bool:
+        """They are numbered by themselves, and the kernel ends all with the first."""
+        return self is Means.BUBBLEWRAP
 
 
 @dataclass(frozen=True, kw_only=True)

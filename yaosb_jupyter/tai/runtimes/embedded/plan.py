@@ -49,6 +49,11 @@ def plan(
     return _bare(record, means, view, places, grouped=grouped)
 
 
+def mark(record: EnvironmentRecord) -> tuple[str, str]:
+    """A variable of all processes of the sandbox, by which they are found when they have lost their parents."""
+    return "YAOSB_SANDBOX", record.spec.uid
+
+
 def working_directory(record: EnvironmentRecord, means: Means, path: str = "") -> str:
     """Where a command runs that asked for ``path``: without namespaces /workspace is the directory of the host."""
     wanted = PurePosixPath(record.spec.workdir) / path
@@ -78,7 +83,7 @@ def _bubblewrap(
     words = bubblewrap.arguments(
         shown,
         [view.python, "-I", "-S", GUEST, spec.uid],
-        env=environment(view, home=WORKSPACE, temporary="/tmp"),
+        env={**environment(view, home=WORKSPACE, temporary="/tmp"), **dict([mark(record)])},
         share_network=spec.network is Network.BRIDGE,
         own_proc=means is Means.BUBBLEWRAP,
         temporary_size=spec.memory or DEFAULT_TEMPORARY_SIZE,
@@ -86,20 +91,22 @@ def _bubblewrap(
     return Launch(
         argv=[program, *words],
         env={},
-        config=_config(record, means, f"{LINK_DIRECTORY}/{SOCKET}", _inner_confinement(), grouped=grouped),
+        config=_config(record, means, f"{LINK_DIRECTORY}/{SOCKET}", _inner_confinement(means), grouped=grouped),
         bubblewrapped=True,
         user=record.user,
         stage=stage,
     )
 
 
-def _inner_confinement() -> dict[str, Any]:
+def _inner_confinement(means: Means) -> dict[str, Any]:
     """A second wall, as far as the kernel has the stones for it: namespaces are the first."""
     wall: dict[str, Any] = {}
     if landlock.version():
         wall["landlock"] = {"read": ["/"], "write": [WORKSPACE, "/tmp", "/dev", "/proc"], "scope": True}
     if os.uname().machine in seccomp.ARCHITECTURES:
         wall |= {"seccomp": True, "sockets": list(_NEVER)}
+    if wall and not means.contains_processes:
+        wall["apart"] = True  # so that commands cannot signal the guest
     return wall
 
 
@@ -108,6 +115,7 @@ def _bare(record: EnvironmentRecord, means: Means, view: HostView, places: Place
     env = {
         **environment(view, home=workspace, temporary=str(places.temporary)),
         "YAOSB_WORKSPACE": workspace,
+        **dict([mark(record)]),
     }
     return Launch(
         argv=[view.python, "-I", "-S", str(places.guest), record.spec.uid],
