@@ -35,6 +35,8 @@ from yaosb_jupyter.errors import (
     UnavailableError,
 )
 from yaosb_jupyter.types import (
+    Copied,
+    CopyProgress,
     CreateOptions,
     ExecChannel,
     ExecResult,
@@ -94,6 +96,8 @@ __all__ = [
     "AuthError",
     "CommandNotFoundError",
     "CommandStream",
+    "Copied",
+    "CopyProgress",
     "CreateOptions",
     "DataDirectoryBusyError",
     "ExecChannel",

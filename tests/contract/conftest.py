@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import tempfile
@@ -14,7 +15,12 @@ import pytest
 
 from tests.contract.box import Box
 from tests.contract.hosts import HOSTS, Host
+from tests.contract.workspaces import SECRET, EachVolume, Rig, StreamedVolume, linked
+from yaosb_jupyter.guest import confined
+from yaosb_jupyter.guest.beneath import walk_beneath
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec, Runtime, RuntimeInfo
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.local import LocalVolume
 
 
 class MakeSpec(Protocol):
@@ -32,6 +38,33 @@ def directory() -> Iterator[Path]:
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def hostile(directory: Path) -> Path:
+    """A workspace's directory in the hands of whoever is in the sandbox; its parent holds a secret of the host's."""
+    (directory / "secret").write_bytes(SECRET)
+    workspace = directory / "workspace"
+    workspace.mkdir()
+    return workspace
+
+
+@pytest.fixture(params=["local", "local, walked", "link"])
+async def rig(request: pytest.FixtureRequest, hostile: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+    """A volume over it, once for each kind."""
+    if request.param == "link":
+        async with linked(hostile) as found:
+            yield found
+        return
+    if request.param == "local, walked":  # a kernel without openat2
+        monkeypatch.setattr(confined, "open_beneath", walk_beneath)
+    kind = {"streamed": StreamedVolume, "each": EachVolume}.get(request.param, LocalVolume)
+    yield Rig(volume=kind(hostile, sandbox="box"), pids=(os.getpid(),))
+
+
+@pytest.fixture
+def volume(rig: Rig) -> Volume:
+    return rig.volume
 
 
 @pytest.fixture(

@@ -3,66 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import hashlib
 import os
-import socket
 import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.contract.box import pieces
-from tests.rig.guest import running_guest
+from tests.contract.workspaces import MIB, NAMES, SECRET, Rig, descriptors_into, names, plant, read, swapping, write
 from tests.rig.require import require
 from yaosb_jupyter.errors import NotFoundError, PathError, SandboxError
-from yaosb_jupyter.guest import confined
-from yaosb_jupyter.guest.beneath import walk_beneath
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.link import LinkVolume
-from yaosb_jupyter.tai.volumes.local import LocalVolume
-
-MIB = 2**20
-SECRET = b"of the host"
-
-
-@pytest.fixture
-def hostile(directory: Path) -> Path:
-    """The workspace's directory; its parent holds a secret of the host's."""
-    (directory / "secret").write_bytes(SECRET)
-    workspace = directory / "workspace"
-    workspace.mkdir()
-    return workspace
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rig:
-    """A volume, and the processes that hold files for it."""
-
-    volume: Volume
-    pids: tuple[int, ...]
-
-
-@pytest.fixture(params=["local", "local, walked", "link"])
-async def rig(request: pytest.FixtureRequest, hostile: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    if request.param == "link":
-        async with running_guest(hostile) as guest:
-            volume = LinkVolume(lambda: guest.link.connected(10), sandbox="box")
-            yield Rig(volume=volume, pids=(os.getpid(), guest.pid))
-        return
-    if request.param == "local, walked":  # a kernel without openat2
-        monkeypatch.setattr(confined, "open_beneath", walk_beneath)
-    yield Rig(volume=LocalVolume(hostile, sandbox="box"), pids=(os.getpid(),))
-
-
-@pytest.fixture
-def volume(rig: Rig) -> Volume:
-    return rig.volume
 
 
 @pytest.fixture(autouse=True)
@@ -70,37 +25,6 @@ def nothing_outside_is_touched(directory: Path) -> Iterator[None]:
     yield
     assert sorted(path.name for path in directory.iterdir()) == ["secret", "workspace"]
     assert (directory / "secret").read_bytes() == SECRET
-
-
-def names(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
-
-
-async def read(volume: Volume, path: str, **part: int) -> bytes:
-    return b"".join([piece async for piece in volume.read(path, **part)])
-
-
-async def write(volume: Volume, path: str, data: bytes, mode: int | None = None) -> Any:
-    return await volume.write(path, pieces(data), mode=mode)
-
-
-NAMES = [
-    "plain.txt",
-    "with space",
-    " leading and trailing ",
-    "new\nline",
-    "quote'\"`$x;|&*?[]{}~\\",
-    "naïve",
-    "日本語",
-    "🐍",
-    "e\u0301",
-    "\u202egnp.exe",
-    "-rf",
-    "...",
-    "..hidden",
-    "x" * 255,
-    "not-utf8-\udcff",
-]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -228,22 +152,9 @@ async def test_a_circle_of_links_ends(volume: Volume, hostile: Path) -> None:
             await call()
 
 
-def _plant(kind: str, path: Path) -> Any:
-    if kind == "FIFO":
-        return os.mkfifo(path)
-    if kind == "socket":
-        bound = socket.socket(socket.AF_UNIX)
-        here = os.open(path.parent, os.O_PATH)
-        bound.bind(f"/proc/self/fd/{here}/{path.name}")  # its own path may be too long for a socket
-        os.close(here)
-        return bound.close()
-    require("root")
-    return os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))
-
-
 @pytest.mark.parametrize("kind", ["FIFO", "socket", "device"])
 async def test_x11_what_is_no_file_is_refused_at_once(kind: str, volume: Volume, hostile: Path) -> None:
-    _plant(kind, hostile / "odd")
+    plant(kind, hostile / "odd")
     (hostile / "link").symlink_to("odd")
     async with asyncio.timeout(5):
         for path in ("odd", "link"):
@@ -303,7 +214,7 @@ async def test_x10_a_cancelled_write_leaves_the_old_file_and_nothing_else(
         assert writing.cancelled()
         assert names(hostile) == ["file"]
     assert await read(volume, "file") == b"old"
-    assert not _descriptors_into(hostile, rig.pids)
+    assert not descriptors_into(hostile, rig.pids)
 
 
 async def test_a_cancelled_read_lets_go(rig: Rig, volume: Volume, hostile: Path) -> None:
@@ -316,18 +227,7 @@ async def test_a_cancelled_read_lets_go(rig: Rig, volume: Volume, hostile: Path)
     left = volume.read("file")
     await anext(left)
     await left.aclose()  # type: ignore[attr-defined]
-    assert not _descriptors_into(hostile, rig.pids)
-
-
-def _descriptors_into(directory: Path, pids: tuple[int, ...]) -> list[str]:
-    found = []
-    for pid in pids:
-        for path in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):
-                target = str(path.readlink())
-                if target.startswith(str(directory)):
-                    found.append(target)
-    return found
+    assert not descriptors_into(hostile, rig.pids)
 
 
 async def test_x10_a_big_file_goes_through_in_pieces(rig: Rig, volume: Volume) -> None:
@@ -534,12 +434,12 @@ async def test_writers_at_once_leave_one_whole_file(volume: Volume, hostile: Pat
 
 
 async def test_a_file_that_shrinks_while_it_is_read_ends(volume: Volume, hostile: Path) -> None:
-    await write(volume, "file", b"x" * (4 * MIB))
+    await write(volume, "file", b"x" * (8 * MIB))
     total = 0
     async for piece in volume.read("file"):
         total += len(piece)
         os.truncate(hostile / "file", MIB)
-    assert total == MIB
+    assert MIB <= total < 4 * MIB, "more than was under way"
 
 
 async def test_a_file_that_grows_for_ever_is_read_as_it_was(volume: Volume, hostile: Path) -> None:
@@ -552,27 +452,6 @@ async def test_a_file_that_grows_for_ever_is_read_as_it_was(volume: Volume, host
     assert total == 2 * MIB
 
 
-@contextmanager
-def _swapping(path: Path, outside: Path) -> Iterator[None]:
-    """Someone inside who swaps a directory with a link out of the workspace, as fast as possible."""
-    link, stop = path.with_name("swapped"), threading.Event()
-    link.symlink_to(outside)
-    exchange, here, both = 2, -100, (os.fsencode(path), os.fsencode(link))  # RENAME_EXCHANGE, AT_FDCWD
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def swap() -> None:
-        while not stop.is_set():
-            assert libc.renameat2(here, both[0], here, both[1], exchange) == 0, os.strerror(ctypes.get_errno())
-
-    attacker = threading.Thread(target=swap)
-    attacker.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        attacker.join()
-
-
 async def test_x11_a_directory_swapped_meanwhile_leads_nowhere(
     volume: Volume, hostile: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -582,7 +461,7 @@ async def test_x11_a_directory_swapped_meanwhile_leads_nowhere(
     (hostile / "dir/sub").mkdir(parents=True)
     (hostile / "dir/file").write_bytes(b"inside")
     refused = done = 0
-    with _swapping(hostile / "dir", outside):
+    with swapping(hostile / "dir", outside):
         for number in range(400):
             for call in (
                 lambda: read(volume, "dir/file"),

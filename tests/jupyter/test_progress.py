@@ -8,8 +8,7 @@ from IPython.utils.capture import capture_output
 
 from yaosb_jupyter.jupyter.events import Progress
 from yaosb_jupyter.jupyter.progress import ProgressDisplay, PullLayers, copy_progress, progress_html, progress_text
-from yaosb_jupyter.jupyter.transfer import CopyProgress
-from yaosb_jupyter.types import PullProgress
+from yaosb_jupyter.types import CopyProgress, PullProgress
 
 MIB = 2**20
 

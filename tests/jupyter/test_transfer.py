@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -11,9 +10,9 @@ from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, PathError
 from yaosb_jupyter.jupyter.places import Place, direction
-from yaosb_jupyter.jupyter.transfer import CopyProgress, download, upload
+from yaosb_jupyter.jupyter.transfer import download, upload
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import FileInfo
+from yaosb_jupyter.types import CopyProgress
 
 
 @pytest.fixture
@@ -40,8 +39,8 @@ class OneVolume:
         return self._volume
 
 
-def files_of(directory: Path, kind: type[LocalVolume] = LocalVolume) -> Files:
-    return Files(cast(Service, OneVolume(kind(directory))), "uid", "lab")
+def files_of(directory: Path) -> Files:
+    return Files(cast(Service, OneVolume(LocalVolume(directory))), "uid", "lab")
 
 
 def names(directory: Path) -> list[str]:
@@ -146,7 +145,7 @@ async def test_x11_links_and_special_files_in_a_tree_are_left_out_and_told(works
 
     await upload(files_of(workspace), here / "out", "again", silent)
     (here / "out/link").symlink_to(secret)
-    assert (await upload(files_of(workspace), here / "out", "third", silent)).skipped == ["link"]
+    assert (await upload(files_of(workspace), here / "out", "third", silent)).skipped == ("link",)
 
 
 async def test_x11_a_link_out_of_the_workspace_is_refused(workspace: Path, here: Path) -> None:
@@ -155,36 +154,6 @@ async def test_x11_a_link_out_of_the_workspace_is_refused(workspace: Path, here:
     with pytest.raises(PathError):
         await download(files_of(workspace), "link", here / "got", silent)
     assert names(here) == ["secret"]
-
-
-class LyingVolume(LocalVolume):
-    """A workspace whose host was made to tell a name that leaves the directory."""
-
-    async def list(self, path: str = "") -> Sequence[FileInfo]:
-        return [FileInfo(name="../../evil", path="evil", size=1, mode=0o100644, mtime=0.0, is_dir=False)]
-
-
-async def test_x11_a_name_that_leaves_the_directory_is_refused(workspace: Path, here: Path) -> None:
-    with pytest.raises(PathError, match="impossible name"):
-        await download(files_of(workspace, LyingVolume), "", here / "out", silent)
-    assert not (here.parent / "evil").exists()
-
-
-class FailingVolume(LocalVolume):
-    """A workspace that goes away while a file is read."""
-
-    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
-        yield b"half"
-        raise NotFoundError("gone")
-
-
-async def test_x10_a_partial_file_is_never_seen_under_its_name(workspace: Path, here: Path) -> None:
-    (workspace / "a").write_text("whole")
-    (here / "a").write_text("old")
-    with pytest.raises(NotFoundError):
-        await download(files_of(workspace, FailingVolume), "a", here / "a", silent)
-    assert names(here) == ["a"]
-    assert (here / "a").read_text() == "old"
 
 
 async def test_a_missing_source_is_told(workspace: Path, here: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from yaosb_jupyter.blocking.face import Face, feed
 from yaosb_jupyter.blocking.loop import Loop
 from yaosb_jupyter.core import workspace as asynchronous
-from yaosb_jupyter.types import FileInfo
+from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
 
 
 class Files(Face):
@@ -55,3 +56,15 @@ class Files(Face):
     def rename(self, source: str, target: str) -> None:
         """Moves within the workspace, replacing a file."""
         self._run(lambda: self._inner.rename(source, target))
+
+    def upload(
+        self, source: str | Path, target: str, *, progress: Callable[[CopyProgress], None] | None = None
+    ) -> Copied:
+        """Copies a file or a directory of this machine to ``target``; ``progress`` is called on the background loop."""
+        return self._run(lambda: self._inner.upload(source, target, progress=progress))
+
+    def download(
+        self, source: str, target: str | Path, *, progress: Callable[[CopyProgress], None] | None = None
+    ) -> Copied:
+        """Copies a file or a directory of the workspace to ``target`` on this machine."""
+        return self._run(lambda: self._inner.download(source, target, progress=progress))

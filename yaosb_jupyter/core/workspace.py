@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from pathlib import Path
 
 from yaosb_jupyter.core.service import Service
-from yaosb_jupyter.types import FileInfo
+from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
 
 _PIECE = 1 << 20
 
@@ -62,6 +63,25 @@ class Files:
     async def rename(self, source: str, target: str) -> None:
         """Moves within the workspace, replacing a file."""
         await self._service.volume(self._uid).rename(source, target)
+
+    async def upload(
+        self, source: str | Path, target: str, *, progress: Callable[[CopyProgress], None] | None = None
+    ) -> Copied:
+        """Copies a file or a directory of this machine to ``target``, its name in the workspace, parents made.
+
+        A directory that is there is filled, files are replaced; each is seen when it is whole. Links and special files
+        below ``source`` are left out, and told. ``progress`` is called on the loop.
+        """
+        return await self._service.volume(self._uid).push(Path(source), target, progress)
+
+    async def download(
+        self, source: str, target: str | Path, *, progress: Callable[[CopyProgress], None] | None = None
+    ) -> Copied:
+        """Copies a file or a directory of the workspace to ``target``, its name on this machine; see `upload`.
+
+        Whatever the sandbox holds or sends, nothing outside of ``target`` is written.
+        """
+        return await self._service.volume(self._uid).pull(source, Path(target), progress)
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:

@@ -8,7 +8,8 @@ from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.jupyter.events import Event
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.progress import copy_progress
-from yaosb_jupyter.jupyter.transfer import Copied, CopyProgress, Report, download, upload
+from yaosb_jupyter.jupyter.transfer import Report, download, upload
+from yaosb_jupyter.types import Copied, CopyProgress
 from yaosb_jupyter.units import format_size
 
 

@@ -10,8 +10,7 @@ from IPython.display import display
 
 from yaosb_jupyter.jupyter.events import Progress
 from yaosb_jupyter.jupyter.markup import element, page, printable
-from yaosb_jupyter.jupyter.transfer import CopyProgress
-from yaosb_jupyter.types import PullProgress
+from yaosb_jupyter.types import CopyProgress, PullProgress
 from yaosb_jupyter.units import format_size
 
 _PATIENCE = 0.3

@@ -13,8 +13,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
 
-from yaosb_jupyter.guest.unpacking import Unpacker
-from yaosb_jupyter.tai.volumes.trees import Here, Report, copied, in_slices, pack_here, packing, progress_of, unpacking
+from yaosb_jupyter.tai.volumes.trees import Report, copied, in_slices, progress_of, source_here, target_here, unpacking
 from yaosb_jupyter.types import Copied, FileInfo
 
 
@@ -62,19 +61,19 @@ class Volume(ABC):
 
         Links and special files below ``source`` are left out, and told.
         """
-        packer = pack_here(source)
+        here = source_here(source)
 
         async def pieces() -> AsyncIterator[bytes]:
-            async with aclosing(in_slices(packing(packer, str(source)))) as slices:
+            async with aclosing(in_slices(here.steps())) as slices:
                 async for piece in slices:
                     if progress is not None:
-                        progress(progress_of(packer))
+                        progress(progress_of(here.packer))
                     if piece:
                         yield piece
 
         async with aclosing(cast(Any, pieces())) as records:
             await self.unpack(target, records)
-        return copied(packer, target)
+        return copied(here.packer, target)
 
     async def pull(self, source: str, target: Path, progress: Report | None = None) -> Copied:
         """Copies a file or a directory to ``target`` on this machine, which is its new name; parents are made.
@@ -82,9 +81,9 @@ class Volume(ABC):
         Nothing outside of ``target`` is touched, whatever the sandbox sends. Links and special files are left out,
         and told.
         """
-        unpacker = Unpacker(Here(target))
+        here = target_here(target)
         async with aclosing(cast(Any, self.pack(source))) as records:
-            async for _ in unpacking(unpacker, records, str(target)):
+            async for _ in unpacking(here, records):
                 if progress is not None:
-                    progress(progress_of(unpacker))
-        return copied(unpacker, str(target))
+                    progress(progress_of(here.unpacker))
+        return copied(here.unpacker, here.path)

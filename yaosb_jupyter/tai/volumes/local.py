@@ -14,7 +14,16 @@ from yaosb_jupyter.guest.unpacking import Unpacker, Within
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.paths import file_info, path_errors, split_named, split_path
-from yaosb_jupyter.tai.volumes.trees import Here, Report, copy_directly, in_slices, pack_here, packing, unpacking
+from yaosb_jupyter.tai.volumes.trees import (
+    Report,
+    Source,
+    Target,
+    copy_directly,
+    in_slices,
+    source_here,
+    target_here,
+    unpacking,
+)
 from yaosb_jupyter.types import WORKDIR, Copied, FileInfo
 
 PIECE = 2**20
@@ -96,27 +105,28 @@ class LocalVolume(Volume):
             await in_thread(self._files.rename, names, split_named(target, self._mounts))
 
     async def pack(self, source: str) -> AsyncIterator[bytes]:
-        async with aclosing(in_slices(packing(self._packer(source), source, self._sandbox))) as pieces:
+        async with aclosing(in_slices(self._source(source).steps())) as pieces:
             async for piece in pieces:
                 if piece:
                     yield piece
 
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
-        async with aclosing(unpacking(self._unpacker(target), records, target, self._sandbox)) as steps:
+        async with aclosing(unpacking(self._target(target), records)) as steps:
             async for _ in steps:
                 pass
 
     async def push(self, source: Path, target: str, progress: Report | None = None) -> Copied:
-        return await copy_directly(pack_here(source), str(source), self._unpacker(target), target, progress)
+        return await copy_directly(source_here(source), self._target(target), progress)
 
     async def pull(self, source: str, target: Path, progress: Report | None = None) -> Copied:
-        return await copy_directly(self._packer(source), source, Unpacker(Here(target)), str(target), progress)
+        return await copy_directly(self._source(source), target_here(target), progress)
 
-    def _packer(self, path: str) -> Packer:
+    def _source(self, path: str) -> Source:
         with path_errors(path, self._sandbox):
             names = split_path(path, self._mounts)
-        return Packer(lambda: self._files.open_tree(names))
+        return Source(packer=Packer(lambda: self._files.open_tree(names)), path=path, sandbox=self._sandbox)
 
-    def _unpacker(self, path: str) -> Unpacker:
+    def _target(self, path: str) -> Target:
         with path_errors(path, self._sandbox):
-            return Unpacker(Within(self._files, split_path(path, self._mounts)))
+            within = Within(self._files, split_path(path, self._mounts))
+        return Target(unpacker=Unpacker(within), path=path, sandbox=self._sandbox)

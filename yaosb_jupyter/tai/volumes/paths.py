@@ -26,6 +26,7 @@ _MESSAGES = {
     errno.ENAMETOOLONG: "is too long",
     errno.EINVAL: "cannot be used for this",
     errno.EBUSY: "is in use",
+    errno.EAGAIN: "was changed while it was looked at",
     errno.ENXIO: "is neither a file nor a directory",
     errno.EACCES: "may not be accessed",
     errno.EPERM: "may not be accessed",

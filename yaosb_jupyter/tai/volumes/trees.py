@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 
 from yaosb_jupyter.guest.confined import READ, READ_DIRECTORY, file_or_directory
@@ -53,58 +54,77 @@ class Here:
             pass  # filled, if it is a directory: the next open finds out
 
 
-def pack_here(path: Path) -> Packer:
-    """Of a file or directory of this machine."""
-    return Packer(lambda: file_or_directory(os.open(path, READ)))
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What is packed, and how errors name it."""
+
+    packer: Packer
+    path: str
+    sandbox: str = ""
+
+    def steps(self) -> Steps:
+        with path_errors(self.path, self.sandbox):
+            yield from self.packer.steps()
 
 
-def packing(packer: Packer, path: str, sandbox: str = "") -> Steps:
-    """The steps of a packer, with our errors."""
-    with path_errors(path, sandbox):
-        yield from packer.steps()
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What is unpacked into, and how errors name it."""
+
+    unpacker: Unpacker
+    path: str
+    sandbox: str = ""
+
+    def feed(self, data: bytes) -> Steps:
+        with path_errors(self.path, self.sandbox):
+            for _ in self.unpacker.feed(data):
+                yield b""
+
+    def finish(self) -> None:
+        with path_errors(self.path, self.sandbox):
+            self.unpacker.finish()
 
 
-async def unpacking(
-    unpacker: Unpacker, records: AsyncIterable[bytes], path: str, sandbox: str = ""
-) -> AsyncGenerator[None]:
+def source_here(path: Path) -> Source:
+    """A file or directory of this machine."""
+    return Source(packer=Packer(lambda: file_or_directory(os.open(path, READ))), path=str(path))
+
+
+def target_here(path: Path) -> Target:
+    return Target(unpacker=Unpacker(Here(path)), path=str(path))
+
+
+async def unpacking(target: Target, records: AsyncIterable[bytes]) -> AsyncGenerator[None]:
     """Feeds an unpacker to the end, and closes it; a step now and then, to tell how far it is."""
     try:
         async for data in records:
-            async with aclosing(in_slices(_feeding(unpacker, data, path, sandbox))) as slices:
+            async with aclosing(in_slices(target.feed(data))) as slices:
                 async for _ in slices:
                     yield
             yield
-        with path_errors(path, sandbox):
-            unpacker.finish()
+        target.finish()
     finally:
-        await in_thread(unpacker.close)
+        await in_thread(target.unpacker.close)
 
 
-async def copy_directly(packer: Packer, source: str, unpacker: Unpacker, target: str, tell: Report | None) -> Copied:
+async def copy_directly(source: Source, target: Target, tell: Report | None) -> Copied:
     """From one end to the other, both at this machine."""
 
     def steps() -> Steps:
         try:
-            for piece in packing(packer, source):
-                yield from _feeding(unpacker, piece, target, "")
-            with path_errors(target):
-                unpacker.finish()
+            for piece in source.steps():
+                yield from target.feed(piece)
+            target.finish()
         finally:
-            unpacker.close()
+            target.unpacker.close()
 
     async with aclosing(in_slices(steps())) as slices:
         async for _ in slices:
             if tell is not None:
-                tell(progress_of(packer))
+                tell(progress_of(source.packer))
     if tell is not None:
-        tell(progress_of(packer))
-    return copied(packer, target)
-
-
-def _feeding(unpacker: Unpacker, data: bytes, path: str, sandbox: str) -> Steps:
-    with path_errors(path, sandbox):
-        for _ in unpacker.feed(data):
-            yield b""
+        tell(progress_of(source.packer))
+    return copied(source.packer, target.path)
 
 
 async def in_slices(steps: Steps) -> AsyncGenerator[bytes]:

@@ -1,0 +1,137 @@
+"""Volumes over a workspace that the test holds in its hands, as whoever is in the sandbox does."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import stat
+import tempfile
+import threading
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.contract.box import pieces
+from tests.guest.rig import guest
+from tests.rig.require import require
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.each import pack_each, unpack_each
+from yaosb_jupyter.tai.volumes.link import LinkVolume
+from yaosb_jupyter.tai.volumes.local import LocalVolume
+
+MIB = 2**20
+SECRET = b"of the host"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rig:
+    """A volume, and the processes that hold files for it."""
+
+    volume: Volume
+    pids: tuple[int, ...]
+
+
+@asynccontextmanager
+async def linked(workspace: Path, **options: Any) -> AsyncIterator[Rig]:
+    """Through the link to a guest, a plain process of this machine."""
+    with tempfile.TemporaryDirectory(prefix="yaosb-guest-") as place:
+        async with guest(Path(place), workdir=str(workspace), **options) as running:
+            await running.link.connected(20)
+            volume = LinkVolume(lambda: running.link.connected(10), sandbox="box")
+            yield Rig(volume=volume, pids=(os.getpid(), running.process.pid))
+
+
+class StreamedVolume(LocalVolume):
+    """Copies trees as a client of the daemon does: as a stream."""
+
+    push = Volume.push
+    pull = Volume.pull
+
+
+class EachVolume(StreamedVolume):
+    """Copies trees file by file."""
+
+    def pack(self, source: str) -> AsyncIterator[bytes]:
+        return pack_each(self, source)
+
+    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
+        await unpack_each(self, target, records)
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+async def read(volume: Volume, path: str, **part: int) -> bytes:
+    return b"".join([piece async for piece in volume.read(path, **part)])
+
+
+async def write(volume: Volume, path: str, data: bytes, mode: int | None = None) -> Any:
+    return await volume.write(path, pieces(data), mode=mode)
+
+
+NAMES = [
+    "plain.txt",
+    "with space",
+    " leading and trailing ",
+    "new\nline",
+    "quote'\"`$x;|&*?[]{}~\\",
+    "naïve",
+    "日本語",
+    "🐍",
+    "e\u0301",
+    "\u202egnp.exe",
+    "-rf",
+    "...",
+    "..hidden",
+    "x" * 255,
+    "not-utf8-\udcff",
+]
+
+
+@contextmanager
+def swapping(path: Path, outside: Path) -> Iterator[None]:
+    """Someone inside who swaps a directory with a link out of the workspace, as fast as possible."""
+    link, stop = path.with_name("swapped"), threading.Event()
+    link.symlink_to(outside)
+    exchange, here, both = 2, -100, (os.fsencode(path), os.fsencode(link))  # RENAME_EXCHANGE, AT_FDCWD
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def swap() -> None:
+        while not stop.is_set():
+            assert libc.renameat2(here, both[0], here, both[1], exchange) == 0, os.strerror(ctypes.get_errno())
+
+    attacker = threading.Thread(target=swap)
+    attacker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        attacker.join()
+
+
+def descriptors_into(directory: Path, pids: tuple[int, ...]) -> list[str]:
+    found = []
+    for pid in pids:
+        for path in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                target = str(path.readlink())
+                if target.startswith(str(directory)):
+                    found.append(target)
+    return found
+
+
+def plant(kind: str, path: Path) -> Any:
+    if kind == "FIFO":
+        return os.mkfifo(path)
+    if kind == "socket":
+        bound = socket.socket(socket.AF_UNIX)
+        here = os.open(path.parent, os.O_PATH)
+        bound.bind(f"/proc/self/fd/{here}/{path.name}")  # its own path may be too long for a socket
+        os.close(here)
+        return bound.close()
+    require("root")
+    return os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))
