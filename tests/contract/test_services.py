@@ -238,14 +238,20 @@ def hold():
     open_ones.append(connection)
 threads = [threading.Thread(target=hold) for _ in range(wanted)]
 [thread.start() for thread in threads]
-while len(open_ones) < wanted:
+while len(open_ones) < wanted or not os.path.exists("go"):
     time.sleep(0.01)
-answered = 0
 for connection in open_ones:
     connection.shutdown(socket.SHUT_WR)
 print([rest(connection) for connection in open_ones].count(b"x|end") == wanted)
 """
-    assert await client(code) == "True"
+    running = asyncio.ensure_future(client(code))
+
+    async def full() -> bool:
+        return offered.now == MAX_CARRIED
+
+    await eventually(full, what="as many are served as may be at a time")
+    await box.write("go", b"")
+    assert await running == "True"
     assert offered.most == MAX_CARRIED
     assert len(offered.callers) == MAX_CARRIED + 60
 

@@ -18,8 +18,9 @@ from .link import Stream
 from .loop import READ, Loop
 
 MAX_CARRIED = 128
-"""Connections at a time, to all services; more wait in the kernel's queue, or are refused by it."""
-BACKLOG = 64
+"""Connections at a time, to all services; more wait in the kernel's queue."""
+BACKLOG = 256
+"""Of each service; a Unix socket refuses whoever comes when its queue is full."""
 PAUSE = 0.1
 """Before the next try where there was no descriptor left for a connection."""
 
