@@ -125,7 +125,7 @@ class LinkVolume(Volume):
         """What changes in a directory, until it is left or the directory is removed. Waits as long as nothing does."""
         names = self._names(path)
         async with self._stream("files.watch", path, names) as stream:
-            async for message in self._messages(stream, path, patience=None):
+            async for message in self._messages(stream, path, forever=True):
                 for changed in self._converted(message.get("events"), list[_Changed])[:_MOST_EVENTS]:
                     self._check_name(changed.name)
                     yield FileEvent(change=changed.event, path="/".join((*names, changed.name)))
@@ -150,15 +150,13 @@ class LinkVolume(Volume):
             return await self._result(stream, path)
 
     async def _data(self, stream: Stream, path: str) -> AsyncGenerator[bytes]:
-        while (item := await self._receive(stream, path, PATIENCE)) is not None:
+        while (item := await self._receive(stream, path)) is not None:
             if item[0] == frames.DATA:
                 yield item[1]
         await self._result(stream, path)
 
-    async def _messages(
-        self, stream: Stream, path: str, patience: float | None = PATIENCE
-    ) -> AsyncGenerator[Mapping[str, Any]]:
-        while (item := await self._receive(stream, path, patience)) is not None:
+    async def _messages(self, stream: Stream, path: str, *, forever: bool = False) -> AsyncGenerator[Mapping[str, Any]]:
+        while (item := await self._receive(stream, path, forever=forever)) is not None:
             if item[0] == frames.MESSAGE:
                 with self._errors(path):
                     message = frames.decode_json(item[1])
@@ -170,28 +168,28 @@ class LinkVolume(Volume):
         """Sends data to its end; the result."""
         async for data in content:
             for start in range(0, len(data), _PIECE):
-                await self._patient(stream.send(memoryview(data)[start : start + _PIECE]), path, PATIENCE)
+                await self._patient(stream.send(memoryview(data)[start : start + _PIECE]), path)
             if stream.closed:
                 break  # refused; the answer tells why
-        await self._patient(stream.send_eof(), path, PATIENCE)
+        await self._patient(stream.send_eof(), path)
         async for _ in self._messages(stream, path):
             pass
         return await self._result(stream, path)
 
-    async def _receive(self, stream: Stream, path: str, patience: float | None) -> tuple[int, bytes] | None:
-        return await self._patient(stream.receive(), path, patience)
+    async def _receive(self, stream: Stream, path: str, *, forever: bool = False) -> tuple[int, bytes] | None:
+        return await self._patient(stream.receive(), path, forever=forever)
 
     async def _result(self, stream: Stream, path: str) -> Mapping[str, Any]:
-        return await self._patient(stream.result(), path, PATIENCE)
+        return await self._patient(stream.result(), path)
 
-    async def _patient(self, answer: Awaitable[T], path: str, patience: float | None) -> T:
+    async def _patient(self, answer: Awaitable[T], path: str, *, forever: bool = False) -> T:
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(None if forever else PATIENCE):
                 with self._errors(path):
                     return await answer
         except TimeoutError:
             raise UnavailableError(
-                f"{path!r}: its guest has not answered for {patience:g} s",
+                f"{path!r}: its guest has not answered for {PATIENCE:g} s",
                 sandbox=self._sandbox or None,
                 hint="stop and start the sandbox",
             ) from None
