@@ -27,10 +27,10 @@ def operations(loop: Loop, workdir: str) -> Dict[str, Callable[[Stream, Request]
     directory = ConfinedDirectory(workdir, (MOUNT, workdir))
 
     def serve(stream: Stream, request: Request) -> None:
-        operation = _OPERATIONS[request["op"]]
+        operation = OPERATIONS[request["op"]]
         Job(loop, stream, lambda job: operation(directory, job, request))
 
-    return dict.fromkeys(_OPERATIONS, serve)
+    return dict.fromkeys(OPERATIONS, serve)
 
 
 def _read(directory: ConfinedDirectory, _: Job, request: Request) -> Steps:
@@ -132,7 +132,7 @@ def _unpack(directory: ConfinedDirectory, job: Job, request: Request) -> Steps:
     return None
 
 
-_OPERATIONS: Dict[str, Callable[[ConfinedDirectory, Job, Request], Steps]] = {
+OPERATIONS: Dict[str, Callable[[ConfinedDirectory, Job, Request], Steps]] = {
     "files.read": _read,
     "files.write": _write,
     "files.stat": _stat,

@@ -32,13 +32,15 @@ def watch(fd: int, job: Job) -> Steps:
     try:
         seen = _snapshot(fd)
         yield {"events": []}
-        while os.fstat(fd).st_nlink:
-            if bell.rung:
+        gone = False
+        while not gone:
+            yield WAIT
+            gone = os.fstat(fd).st_nlink == 0
+            if bell.rung or gone:
                 bell.rung = False
-                now = _snapshot(fd)
+                now = {} if gone else _snapshot(fd)
                 yield from _messages(seen, now)
                 seen = now
-            yield WAIT
     finally:
         bell.close()
     return None
