@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from yaosb_jupyter.guest import processes
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded import EmbeddedRuntime
 from yaosb_jupyter.tai.runtimes.embedded.cgroups import find_cgroups
-from yaosb_jupyter.tai.runtimes.embedded.record import RecordStore
+from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle, ProcessName
+from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord, RecordStore
 from yaosb_jupyter.tai.runtimes.embedded.users import give_user
 from yaosb_jupyter.types import Network, PortMapping, Status
 
@@ -259,3 +261,29 @@ def test_users_come_to_an_end(tmp_path: Path) -> None:
         give_user((3_000_000, 3_000_001), tmp_path / "c", tmp_path / "uids")
     (tmp_path / "a").rmdir()
     assert give_user((3_000_000, 3_000_001), tmp_path / "c", tmp_path / "uids") == 3_000_000
+
+
+async def test_what_a_killed_daemon_left_of_its_trial_is_swept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+    left = place / "run/e/trykilled"
+    sleeper = await asyncio.create_subprocess_exec("sleep", "1000")
+    name = await asyncio.to_thread(leave_trial, left, sleeper.pid)
+    assert name.pid == sleeper.pid
+    runtime = EmbeddedRuntime({}, place / "run", place / "state")
+    await runtime.open()
+    assert await asyncio.wait_for(sleeper.wait(), 5) == -9
+    assert not left.exists()
+    await runtime.close()
+
+
+def leave_trial(directory: Path, pid: int) -> ProcessName:
+    """As a daemon would that was killed an hour ago."""
+    directory.mkdir(parents=True)
+    handle = ProcessHandle.of(pid)
+    assert handle is not None
+    spec = EnvironmentSpec(uid="trykilled", name="t", image="", labels={}, directory=directory, workspace=directory)
+    record = EnvironmentRecord(spec=spec, created_at=datetime.now(UTC), key="k", user=None, process=handle.name)
+    RecordStore(directory).save(record)
+    handle.close()
+    os.utime(directory, (1, 1))
+    return handle.name

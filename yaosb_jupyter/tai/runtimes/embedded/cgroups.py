@@ -16,6 +16,8 @@ CONTROLLERS = ("memory", "pids", "cpu")
 PERIOD = 100_000
 """Microseconds over which a share of the CPU is counted."""
 PARENT = "yaosb"
+SWEEP_AGE = 600.0
+"""Seconds after which an empty group is nobody's that is about to use it."""
 
 _MOUNT_TYPES = ("cgroup", "cgroup2")
 
@@ -121,6 +123,14 @@ class Cgroups:
         for path in group.paths.values():
             path.mkdir(exist_ok=True)
         return group
+
+    def sweep(self) -> None:
+        """Removes groups without processes that a daemon which was killed left behind."""
+        for parent in dict.fromkeys(self.parents.values()):
+            for path in parent.iterdir():
+                with contextlib.suppress(OSError):  # it has processes, or another was faster
+                    if path.is_dir() and time.time() - path.stat().st_mtime > SWEEP_AGE:
+                        path.rmdir()
 
 
 def find_cgroups() -> Cgroups | None:

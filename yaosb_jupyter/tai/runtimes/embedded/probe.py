@@ -23,7 +23,7 @@ from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost, HostFiles
 from yaosb_jupyter.tai.runtimes.embedded.isolation import Found, capabilities, isolation
 from yaosb_jupyter.tai.runtimes.embedded.options import EmbeddedOptions, Means
 from yaosb_jupyter.tai.runtimes.embedded.record import RecordStore
-from yaosb_jupyter.tai.runtimes.embedded.trial import try_host
+from yaosb_jupyter.tai.runtimes.embedded.trial import sweep_trials, try_host
 from yaosb_jupyter.tai.runtimes.embedded.view import HostView
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import Network
@@ -88,6 +88,8 @@ def _look(options: EmbeddedOptions, runtime_dir: Path, state_dir: Path) -> _Grou
     store = RecordStore(state_dir)
     store.open()
     view, cgroups, bwrap = HostView.of_this_python(), find_cgroups(), bubblewrap.find_program()
+    if cgroups is not None:
+        cgroups.sweep()
     # The answer hangs on all of this.
     parts = (boot_id(), os.geteuid(), options, view, guest_blob(compiled=True), bwrap, cgroups, __version__)
     key = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
@@ -103,6 +105,7 @@ async def _try_all(options: EmbeddedOptions, ground: _Ground) -> Found:
             reasons.append(f"{means}: {missing}")
             continue
         host = await in_thread(ground.host, means, lambda _: None)
+        await in_thread(sweep_trials, host)
         try:
             alone = await try_host(host, Network.NONE, options.uids)
             bridged = await try_host(host, Network.BRIDGE, options.uids)

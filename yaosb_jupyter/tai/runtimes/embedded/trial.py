@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import shutil
+import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +24,7 @@ from yaosb_jupyter.guest.processes import read_process
 from yaosb_jupyter.link.guest import new_key
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded.environment import Environment
+from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
 from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord, RecordStore
 from yaosb_jupyter.tai.runtimes.embedded.workspace import make_workspace
@@ -28,6 +32,7 @@ from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import ExecChannel, ExecOptions, Network
 
 TIMEOUT = 20.0
+_PREFIX = "try"
 _PROGRAM = Path(__file__).with_name("trial_program.py")
 
 
@@ -49,7 +54,7 @@ class Reach:
 
 async def try_host(host: EmbeddedHost, network: Network, uids: tuple[int, int]) -> Reach:
     """Runs one sandbox to its end. Raises `SandboxError` where this means does not work here."""
-    uid = f"try{secrets.token_hex(8)}"
+    uid = f"{_PREFIX}{secrets.token_hex(8)}"
     directory = host.files.directory / uid
     spec = EnvironmentSpec(
         uid=uid,
@@ -79,6 +84,19 @@ async def try_host(host: EmbeddedHost, network: Network, uids: tuple[int, int]) 
         raise RuntimeUnavailableError(f"the trial failed: {error!r}") from error
     finally:
         await in_thread(lambda: shutil.rmtree(directory, ignore_errors=True))
+
+
+def sweep_trials(host: EmbeddedHost) -> None:
+    """Ends trials whose daemon was killed before their end. Blocks."""
+    for directory in host.files.directory.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(FileNotFoundError):  # another has just ended its own
+            if time.time() - directory.stat().st_mtime < 2 * TIMEOUT:
+                continue
+        for record in RecordStore(directory).load_all():
+            if record.process is not None and (guest := ProcessHandle.find(record.process)) is not None:
+                guest.signal(signal.SIGKILL)
+                guest.close()
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 async def _told(environment: Environment, python: str, program: str, given: dict[str, Any]) -> Reach:
