@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 from tests.contract.box import pieces
-from tests.contract.workspaces import MIB, NAMES, SECRET, Rig, descriptors_into, names, plant, swapping
+from tests.contract.workspaces import (
+    MIB,
+    NAMES,
+    SECRET,
+    Rig,
+    descriptors_into,
+    make_tree,
+    names,
+    plant,
+    swapping,
+    tree_of,
+)
 from tests.rig.require import require
 from yaosb_jupyter.errors import NotFoundError, PathError, SandboxError, UnavailableError
 from yaosb_jupyter.tai.volumes.base import Volume
@@ -34,27 +45,6 @@ def nothing_outside_is_touched(directory: Path) -> Iterator[None]:
     yield
     assert sorted(path.name for path in directory.iterdir()) == ["here", "secret", "workspace"]
     assert (directory / "secret").read_bytes() == SECRET
-
-
-def tree_of(top: Path) -> dict[str, tuple[int, bytes | None]]:
-    """Modes and contents, by path."""
-    return {
-        str(path.relative_to(top)): (stat.S_IMODE(path.lstat().st_mode), path.read_bytes() if path.is_file() else None)
-        for path in top.rglob("*")
-    }
-
-
-def make_tree(top: Path) -> dict[str, tuple[int, bytes | None]]:
-    (top / "sub/deeper/empty").mkdir(parents=True)
-    for number, name in enumerate(NAMES):
-        (top / "sub" / name).write_bytes(b"%d" % number)
-    (top / "nothing").write_bytes(b"")
-    (top / "big").write_bytes(os.urandom(3 * MIB + 7))
-    (top / "sub/run.sh").write_text("#!/bin/sh\n")
-    (top / "sub/run.sh").chmod(0o755)
-    (top / "sub/private").write_text("p")
-    (top / "sub/private").chmod(0o400)
-    return tree_of(top)
 
 
 async def test_a_tree_goes_in_and_comes_back_as_it_is(volume: Volume, hostile: Path, here: Path) -> None:

@@ -135,3 +135,25 @@ def plant(kind: str, path: Path) -> Any:
         return bound.close()
     require("root")
     return os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+
+
+def tree_of(top: Path) -> dict[str, tuple[int, bytes | None]]:
+    """Modes and contents, by path."""
+    return {
+        str(path.relative_to(top)): (stat.S_IMODE(path.lstat().st_mode), path.read_bytes() if path.is_file() else None)
+        for path in top.rglob("*")
+    }
+
+
+def make_tree(top: Path) -> dict[str, tuple[int, bytes | None]]:
+    """A tree with a bit of everything, and what it is."""
+    (top / "sub/deeper/empty").mkdir(parents=True)
+    for number, name in enumerate(NAMES):
+        (top / "sub" / name).write_bytes(b"%d" % number)
+    (top / "nothing").write_bytes(b"")
+    (top / "big").write_bytes(os.urandom(3 * MIB + 7))
+    (top / "sub/run.sh").write_text("#!/bin/sh\n")
+    (top / "sub/run.sh").chmod(0o755)
+    (top / "sub/private").write_text("p")
+    (top / "sub/private").chmod(0o400)
+    return tree_of(top)
