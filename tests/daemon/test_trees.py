@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_trees import make_tree, tree_of
+from tests.contract.workspaces import make_tree, tree_of
 from tests.daemon.conftest import Station
 from tests.manager.waiting import until
 from yaosb_jupyter.blocking.entry import connect as connect_blocking
@@ -83,11 +83,12 @@ async def test_x10_a_cancelled_upload_leaves_whole_files_only(manager: AsyncMana
         (tmp_path / f"tree/{number:02}").write_bytes(b"x" * (2 * MIB))
     sandbox = await manager.create()
     begun = asyncio.Event()
-    copying = asyncio.ensure_future(
-        sandbox.files.upload(
-            tmp_path / "tree", "copy", progress=lambda step: begun.set() if step.done > 4 * MIB else None
-        )
-    )
+
+    def tell(step: CopyProgress) -> None:
+        if step.done > 4 * MIB:
+            begun.set()
+
+    copying = asyncio.ensure_future(sandbox.files.upload(tmp_path / "tree", "copy", progress=tell))
     await begun.wait()
     copying.cancel()
     await asyncio.wait([copying])
