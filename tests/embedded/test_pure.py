@@ -108,7 +108,7 @@ def test_the_environment_is_a_list_of_what_is_wanted(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
     view = HostView(prefixes=(), python="/usr/bin/python3", path="/usr/bin")
     assert set(environment(view, home="/workspace", temporary="/tmp")) == {
-        "PATH", "HOME", "TMPDIR", "LANG", "USER", "LOGNAME", "SHELL",
+        "PATH", "PYTHONPATH", "PIP_PREFIX", "HOME", "TMPDIR", "LANG", "USER", "LOGNAME", "SHELL",
     }  # fmt: skip
 
 

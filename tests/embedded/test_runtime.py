@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import zipfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -287,3 +288,23 @@ def leave_trial(directory: Path, pid: int) -> ProcessName:
     handle.close()
     os.utime(directory, (1, 1))
     return handle.name
+
+
+def tiny_wheel(directory: Path) -> str:
+    """A wheel of one module and one command."""
+    name = "tiny-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(directory / name, "w") as wheel:
+        wheel.writestr("tiny.py", "def main():\n    print('tiny runs')\n")
+        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("tiny-1.0.dist-info/entry_points.txt", "[console_scripts]\ntiny = tiny:main\n")
+        wheel.writestr("tiny-1.0.dist-info/RECORD", "")
+    return name
+
+
+async def test_pip_installs_into_the_workspace(runtime: EmbeddedRuntime, place: Path, tmp_path: Path) -> None:
+    box = await make(runtime, place)
+    name = tiny_wheel(tmp_path)
+    await box.write(name, (tmp_path / name).read_bytes())
+    result = await box.sh(f"python -m pip install -q --no-index ./{name} && tiny && python -c 'import tiny'")
+    assert (result.code, result.stdout) == (0, b"tiny runs\n"), result.stderr

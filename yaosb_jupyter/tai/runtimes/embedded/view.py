@@ -60,9 +60,16 @@ class HostView:
 
 
 def environment(view: HostView, *, home: str, temporary: str) -> Mapping[str, str]:
-    """The variables of every command: a list of what is wanted, and nothing of the daemon's own."""
+    """The variables of every command: a list of what is wanted, and nothing of the daemon's own.
+
+    This Python is shown read-only, so pip installs below the home, where Python and the shell look too.
+    """
+    installed = f"{home}/.local"
+    packages = f"{installed}/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     return {
-        "PATH": view.path,
+        "PATH": f"{installed}/bin:{view.path}",
+        "PYTHONPATH": packages,
+        "PIP_PREFIX": installed,
         "HOME": home,
         "TMPDIR": temporary,
         "LANG": "C.UTF-8",
