@@ -88,8 +88,8 @@ async def test_it_sees_its_workspace_and_run_directory_only(runtime: DockerRunti
         "/run/yaosb": (str(box.spec.directory / "run"), False),
     }
     assert (await box.sh("echo x > /run/yaosb/file")).code != 0
-    assert found["HostConfig"]["Init"] is True
-    assert (await box.sh("cat /proc/1/comm")).stdout == b"docker-init\n"
+    assert found["HostConfig"]["Init"] is False
+    assert (await box.sh("cat /proc/1/comm")).stdout == b"python3\n"
 
 
 async def test_the_engine_does_not_know_the_users_environment(runtime: DockerRuntime, make_box: MakeBox) -> None:

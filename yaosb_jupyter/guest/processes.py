@@ -100,7 +100,8 @@ def has_variable(pid: int, variable: bytes) -> bool:
 
 
 def send_signal(pids: Iterable[int], signum: int) -> None:
-    for pid in pids:
+    """Parents first, so that none sees its child's end and goes on to an end of its own."""
+    for pid in sorted(pids):
         # What is gone, or not ours, is passed over.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signum)

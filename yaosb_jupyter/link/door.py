@@ -20,6 +20,10 @@ ComeIn = Callable[[], asyncio.Protocol]
 class Door(ABC):
     """Lets connections in while it is open."""
 
+    @property
+    @abstractmethod
+    def is_open(self) -> bool: ...
+
     @abstractmethod
     async def open(self, come_in: ComeIn, *, unless_served: bool = False) -> None:
         """No-op when open. ``unless_served``: where another process has opened it, that is left in peace.
@@ -40,6 +44,10 @@ class SocketDoor(Door):
         self._sandbox = sandbox
         self._server: asyncio.Server | None = None
         self._opening = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        return self._server is not None
 
     async def open(self, come_in: ComeIn, *, unless_served: bool = False) -> None:
         async with self._opening:

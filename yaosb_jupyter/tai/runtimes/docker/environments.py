@@ -9,22 +9,26 @@ from pathlib import Path
 
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.scripts import KEEPALIVE_NAME
-from yaosb_jupyter.tai.runtimes.docker.spec import DIRECTORY_LABEL
+from yaosb_jupyter.tai.runtimes.docker.spec import DIRECTORY_LABEL, GUEST, LINK_LABEL, LinkKind
 from yaosb_jupyter.tai.runtimes.docker.workspace import load_environment
 from yaosb_jupyter.types import WORKDIR
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentFacts:
-    """``own_main``: the main process is our keep-alive; ``env`` goes to every command.
+    """``own_main``: the main process is our keep-alive; ``guest_main``: it is our guest, which runs ``cmd``.
 
-    ``volume`` is the workspace's, empty where that is a directory of this host.
+    ``env`` goes to every command; ``directory`` is the sandbox's on this host; ``volume`` is the workspace's, empty where that is a directory of this host.
     """
 
     image: str
     own_main: bool
     uid: int
     gid: int
+    directory: Path = Path()
+    link: LinkKind = LinkKind.ENGINE
+    guest_main: bool = False
+    cmd: tuple[str, ...] = ()
     workdir: str = WORKDIR
     env: Mapping[str, str] = field(default_factory=dict)
     volume: str = ""
@@ -52,7 +56,10 @@ class Environments:
     async def _find(self, runtime_id: str) -> EnvironmentFacts:
         found = await self._engine.call(lambda client: client.inspect_container(runtime_id), sandbox=runtime_id)
         config = found["Config"]
-        directory = (config.get("Labels") or {}).get(DIRECTORY_LABEL, "")
+        labels = config.get("Labels") or {}
+        directory = labels.get(DIRECTORY_LABEL, "")
+        command = tuple(config.get("Cmd") or ())
+        guest_main = GUEST in command
         uid, _, gid = config["User"].partition(":")
         volumes = [
             mount["Name"]
@@ -61,7 +68,11 @@ class Environments:
         ]
         return EnvironmentFacts(
             image=found["Image"],
-            own_main=KEEPALIVE_NAME in (config.get("Cmd") or ()),
+            own_main=KEEPALIVE_NAME in command,
+            directory=Path(directory),
+            link=LinkKind(labels.get(LINK_LABEL, LinkKind.ENGINE)),
+            guest_main=guest_main,
+            cmd=command[command.index(GUEST) + 2 :] if guest_main else (),
             uid=int(uid or 0),
             gid=int(gid or 0),
             workdir=config.get("WorkingDir") or WORKDIR,

@@ -17,6 +17,10 @@ from yaosb_jupyter.errors import (
 _NOT_RUNNING = re.compile(
     r"is not running|is paused|is restarting|is not started|cannot exec in a stopped|marked for removal"
 )
+NO_COMMAND = re.compile(
+    r"executable file not found|exec format error|permission denied|no such file or directory: unknown"
+)
+"""In the message of a start that was refused: the main process cannot be run."""
 _NO_REGISTRY = re.compile(
     r"no such host|connection refused|i/o timeout|timeout exceeded|network is unreachable|no route to host|"
     r"connection reset|server misbehaving|context deadline exceeded|TLS handshake|tls: |x509|EOF|proxyconnect"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterable, AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 from yaosb_jupyter.errors import ProtocolError
 
 PIECE = 2**16
 _MAX_HEAD = 2**16
 _MAX_SMALL_BODY = 2**20
+_MAX_EARLY = 2**20
 
 
 class Connection:
@@ -72,6 +73,19 @@ class Connection:
             raise ProtocolError("the engine's answer is not HTTP") from error
         pairs = (line.partition(":") for line in lines)
         return Response(status, {name.strip().lower(): value.strip() for name, _, value in pairs}, self._reader)
+
+    async def hand_over(self, protocol: asyncio.Protocol) -> None:
+        """Lets ``protocol`` have all that comes from here on; it ends the connection."""
+        transport = cast(asyncio.Transport, self._writer.transport)
+        transport.pause_reading()
+        early = asyncio.ensure_future(self._reader.read(_MAX_EARLY))
+        await asyncio.sleep(0)  # what has come is given at once
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        if early.done():
+            protocol.data_received(early.result())
+        early.cancel()
+        transport.resume_reading()
 
     async def aclose(self) -> None:
         """Ends the connection at once; the engine sees both directions closed."""

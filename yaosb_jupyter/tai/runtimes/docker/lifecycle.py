@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -23,14 +22,21 @@ from yaosb_jupyter.tai.runtimes.docker import workspace
 from yaosb_jupyter.tai.runtimes.docker.accounts import Accounts
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import EnvironmentFacts, Environments
+from yaosb_jupyter.tai.runtimes.docker.failures import NO_COMMAND
+from yaosb_jupyter.tai.runtimes.docker.guests import Guests
 from yaosb_jupyter.tai.runtimes.docker.images import Images
+from yaosb_jupyter.tai.runtimes.docker.interpreters import Interpreters
 from yaosb_jupyter.tai.runtimes.docker.network import OwnNetwork
 from yaosb_jupyter.tai.runtimes.docker.scripts import KEEPALIVE_NAME, REMOVE_CONTENT
 from yaosb_jupyter.tai.runtimes.docker.spec import (
+    GUEST,
     MAIN_ENVIRONMENT,
+    LinkKind,
     Plan,
     check,
     create_body,
+    guest_is_main,
+    needs_environment_script,
     own_workspace,
     volume_name,
 )
@@ -39,9 +45,6 @@ from yaosb_jupyter.tai.runtimes.docker.users import account_archive
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import WORKDIR, Network
 
-_NO_COMMAND = re.compile(
-    r"executable file not found|exec format error|permission denied|no such file or directory: unknown"
-)
 _REMOVAL_SECONDS = 10.0
 _CONFIRM_SECONDS = 2.0
 _INIT = ("/sbin/docker-init", "docker-init", "/dev/init")
@@ -56,10 +59,12 @@ class Lifecycle:
     images: Images
     network: OwnNetwork
     environments: Environments
+    interpreters: Interpreters
+    guests: Guests
     shared: bool
     swap_limit: bool
     proven_images: set[str] = field(default_factory=set)
-    """Images in which our own main process was seen to start."""
+    """Images in which our own main process was seen to work."""
 
     async def create(self, spec: EnvironmentSpec) -> str:
         check(spec)
@@ -71,24 +76,31 @@ class Lifecycle:
         image = await self.images.facts(spec.image)
         if spec.network is Network.BRIDGE:
             await self.network.ensure()
+        guest = await self.interpreters.guest(image.image_id)
+        link = LinkKind.ENGINE if not guest else LinkKind.SOCKET if self.shared else LinkKind.RELAY
         async with self.accounts.identity(spec, image.image_id) as identity:
-            plan = Plan(image=image, identity=identity, shared=self.shared, swap_limit=self.swap_limit)
+            plan = Plan(image=image, identity=identity, shared=self.shared, link=link, swap_limit=self.swap_limit)
             body = create_body(spec, plan)
-            await in_thread(_prepare, spec, plan)
+            await in_thread(_prepare, spec, plan, guest)
             try:
                 runtime_id = await create_container(self.engine, body, spec.name)
             except SandboxError:
                 await self._remove_volume_quietly(spec)
                 raise
             try:
-                await self._put_account(spec, plan, runtime_id)
+                await self._put_files(spec, plan, guest, runtime_id)
             except BaseException:
                 await discard(self.engine, runtime_id)
                 await self._remove_volume_quietly(spec)
                 raise
+        guest_main = guest_is_main(spec, link)
         facts = EnvironmentFacts(
             image=image.image_id,
-            own_main=not spec.cmd,
+            own_main=not spec.cmd and not guest_main,
+            directory=spec.directory,
+            link=link,
+            guest_main=guest_main,
+            cmd=spec.cmd if guest_main else (),
             uid=identity.uid,
             gid=identity.gid,
             workdir=spec.workdir,
@@ -98,12 +110,21 @@ class Lifecycle:
         self.environments.remember(runtime_id, facts)
         return runtime_id
 
-    async def _put_account(self, spec: EnvironmentSpec, plan: Plan, runtime_id: str) -> None:
+    async def _put_files(self, spec: EnvironmentSpec, plan: Plan, guest: bytes, runtime_id: str) -> None:
         passwd, group = await self.accounts.image_files(plan.image.image_id)
-        files = {}
-        if not self.shared and spec.cmd and spec.env:
+        files, programs = {}, {}
+        if not self.shared and needs_environment_script(spec, plan.link):
             files[MAIN_ENVIRONMENT] = workspace.environment_script(spec.env)
-        archive = account_archive(plan.identity, passwd, group, workspace="" if self.shared else WORKDIR, files=files)
+        if not self.shared and guest:
+            programs[GUEST] = guest
+        archive = account_archive(
+            plan.identity,
+            passwd,
+            group,
+            workspace="" if self.shared else WORKDIR,
+            files=files,
+            programs=programs,
+        )
         if archive:
             await self.engine.call(lambda client: client.put_archive(runtime_id, "/", archive))
 
@@ -118,6 +139,27 @@ class Lifecycle:
 
     async def start(self, runtime_id: str) -> None:
         facts = await self.environments.get(runtime_id)
+        guest = await self.guests.of(runtime_id)
+        if guest is None:
+            await self._start_plainly(runtime_id, facts)
+        elif facts.guest_main:
+            proven = facts.image in self.proven_images
+            await guest.start(lambda: self._run(runtime_id), proven=proven)
+            if not facts.cmd:
+                self.proven_images.add(facts.image)
+        else:
+            await self._start_plainly(runtime_id, facts)
+            await guest.inject()
+
+    async def _start_plainly(self, runtime_id: str, facts: EnvironmentFacts) -> None:
+        await self._run(runtime_id)
+        if not (facts.own_main and facts.image in self.proven_images):
+            await self._confirm_main(runtime_id)
+            if facts.own_main:
+                self.proven_images.add(facts.image)
+
+    async def _run(self, runtime_id: str) -> None:
+        """No-op when running."""
         try:
             await self._start(runtime_id)
         except SandboxError as error:
@@ -129,16 +171,12 @@ class Lifecycle:
                 await self._start(runtime_id)
             else:
                 raise
-        if not (facts.own_main and facts.image in self.proven_images):
-            await self._confirm_main(runtime_id)
-            if facts.own_main:
-                self.proven_images.add(facts.image)
 
     async def _start(self, runtime_id: str) -> None:
         try:
             await self.engine.call(lambda client: client.start(runtime_id), sandbox=runtime_id)
         except SandboxError as error:
-            if not _NO_COMMAND.search(error.message):
+            if not NO_COMMAND.search(error.message):
                 raise
             hint = "the image has no sh: use cmd='image'" if 'exec: "sh"' in error.message else "check cmd"
             raise CommandNotFoundError(error.message, sandbox=runtime_id, hint=hint) from error
@@ -185,6 +223,7 @@ class Lifecycle:
         if volume:
             await self._remove_volume(volume)
         self.environments.forget(runtime_id)
+        await self.guests.forget(runtime_id)
 
     async def _remove_container(self, runtime_id: str) -> None:
         try:
@@ -215,10 +254,12 @@ class Lifecycle:
             raise UnavailableError(f"{spec.workspace} could not be removed", hint="look at its owner")
 
 
-def _prepare(spec: EnvironmentSpec, plan: Plan) -> None:
+def _prepare(spec: EnvironmentSpec, plan: Plan, guest: bytes) -> None:
     workspace.save_environment(spec.directory, spec.env)
     if plan.shared:
         workspace.prepare(spec.workspace, own=own_workspace(spec), identity=plan.identity)
-        if spec.cmd and spec.env:
+        if guest:
+            workspace.save_guest(spec.directory, guest)
+        if needs_environment_script(spec, plan.link):
             script = workspace.environment_script(spec.env)
             workspace.save_main_environment(spec.directory, script, plan.identity)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, final
 
-from yaosb_jupyter.errors import RuntimeUnavailableError, SandboxError
+from yaosb_jupyter.errors import NotFoundError, NotRunningError, RuntimeUnavailableError, SandboxError
+from yaosb_jupyter.link.services import NO_SERVICES, Services
+from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import (
     EnvironmentEvent,
     EnvironmentSpec,
@@ -28,19 +31,21 @@ from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import Environments
 from yaosb_jupyter.tai.runtimes.docker.events import EventHub
 from yaosb_jupyter.tai.runtimes.docker.exec import start_exec
+from yaosb_jupyter.tai.runtimes.docker.guests import Guests
 from yaosb_jupyter.tai.runtimes.docker.images import DEFAULT_IMAGE, Images
+from yaosb_jupyter.tai.runtimes.docker.interpreters import Interpreters
 from yaosb_jupyter.tai.runtimes.docker.lifecycle import Lifecycle
 from yaosb_jupyter.tai.runtimes.docker.logs import read_logs
 from yaosb_jupyter.tai.runtimes.docker.network import OwnNetwork
 from yaosb_jupyter.tai.runtimes.docker.options import DockerOptions
 from yaosb_jupyter.tai.runtimes.docker.processes import Processes
-from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, working_directory
+from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, LinkKind, working_directory
 from yaosb_jupyter.tai.runtimes.docker.state import inspected, listed
 from yaosb_jupyter.tai.runtimes.docker.stats import StatsReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import sweep
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import ExecOptions, LogChunk, Network, PullProgress, SandboxStats
+from yaosb_jupyter.types import ExecOptions, LogChunk, Network, PullProgress, SandboxStats, Status
 
 _PROBE_SECONDS = 4.0
 _MAX_PROBE_IMAGES = 4
@@ -52,6 +57,7 @@ class _Parts:
 
     lifecycle: Lifecycle
     environments: Environments
+    guests: Guests
     images: Images
     processes: Processes
     events: EventHub
@@ -61,12 +67,18 @@ class _Parts:
 
 @final
 class DockerRuntime(Runtime):
-    """Environments are containers of the engine at ``address`` (see `address.resolve`)."""
+    """Environments are containers of the engine at ``address`` (see `address.resolve`).
+
+    ``services`` can be reached from inside.
+    """
 
     kind: ClassVar[str] = "docker"
 
-    def __init__(self, address: str, options: Mapping[str, str], runtime_dir: Path) -> None:
+    def __init__(
+        self, address: str, options: Mapping[str, str], runtime_dir: Path, services: Services = NO_SERVICES
+    ) -> None:
         self._options = DockerOptions.parse(options)
+        self._services = services
         self._address = address
         self._runtime_dir = runtime_dir
         self._engine_open: Engine | None = None
@@ -96,6 +108,7 @@ class DockerRuntime(Runtime):
         environments = Environments(engine)
         accounts = Accounts(engine, facts, self._options.uid_range, shared=shared)
         events = EventHub(engine)
+        guests = Guests(engine, environments, events, self._services)
         reach, _, _ = await asyncio.gather(self._reach(engine, network, facts), events.open(), sweep(engine))
         info = RuntimeInfo(
             kind=self.kind,
@@ -113,12 +126,16 @@ class DockerRuntime(Runtime):
             images=images,
             network=network,
             environments=environments,
+            interpreters=Interpreters(engine, facts.engine_id),
+            guests=guests,
             shared=shared,
             swap_limit=facts.swap,
         )
+        guests.open()
         return _Parts(
             lifecycle=lifecycle,
             environments=environments,
+            guests=guests,
             images=images,
             processes=Processes(engine),
             events=events,
@@ -164,7 +181,11 @@ class DockerRuntime(Runtime):
         await self._parts.lifecycle.remove(runtime_id)
 
     async def exec_stream(self, runtime_id: str, options: ExecOptions) -> ExecStream:
+        """By the guest, for its own user; else by the engine."""
         facts = await self._parts.environments.get(runtime_id)
+        if options.user in ("", str(facts.uid)) and (link := await self._parts.guests.link(runtime_id)) is not None:
+            kill = functools.partial(self._kill, runtime_id)
+            return await link.commands.exec(options, cwd=options.cwd, env={**facts.env, **options.env}, kill=kill)
         return await start_exec(
             self._engine,
             self._parts.processes,
@@ -173,6 +194,15 @@ class DockerRuntime(Runtime):
             cwd=working_directory(facts.workdir, options.cwd),
             env={**facts.env, **options.env},
         )
+
+    async def _kill(self, runtime_id: str) -> None:
+        """Ends a container whose guest does not keep to the rules."""
+        with suppress(NotFoundError, NotRunningError):
+            await self._engine.call(lambda client: client.kill(runtime_id), sandbox=runtime_id)
+
+    async def dial(self, runtime_id: str, port: int) -> ByteStream:
+        link = await self._parts.guests.link(runtime_id)
+        return await super().dial(runtime_id, port) if link is None else await link.dial(port)
 
     async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
         return await self._parts.processes.end_matching(runtime_id, pattern, grace)
@@ -184,7 +214,11 @@ class DockerRuntime(Runtime):
     async def list(self, labels: Mapping[str, str]) -> Sequence[EnvironmentState]:
         wanted = [UID_LABEL, *(f"{key}={value}" for key, value in labels.items())]
         found = await self._engine.call(lambda client: client.containers(all=True, filters={"label": wanted}))
-        return [listed(each) for each in found]
+        states = [listed(each) for each in found]
+        for state in states:
+            if state.status is Status.RUNNING and state.link != LinkKind.ENGINE:
+                self._parts.guests.find_soon(state.runtime_id)
+        return states
 
     async def stats(self, runtime_id: str) -> SandboxStats:
         return await self._parts.stats.read(runtime_id)
@@ -215,6 +249,7 @@ class DockerRuntime(Runtime):
         engine, parts = self._engine_open, self._parts_open
         self._engine_open = self._parts_open = None
         if parts is not None:
+            await parts.guests.close()
             await parts.events.close()
         if engine is not None:
             await engine.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,30 @@ from yaosb_jupyter.types import WORKDIR, Network
 
 UID_LABEL = "yaosb.uid"
 DIRECTORY_LABEL = "yaosb.directory"
-PRIVATE_LABELS = frozenset({UID_LABEL, DIRECTORY_LABEL})
+LINK_LABEL = "yaosb.link"
+PRIVATE_LABELS = frozenset({UID_LABEL, DIRECTORY_LABEL, LINK_LABEL})
 """What we must find on the engine again; not shown to anybody."""
 
 RUN_DIRECTORY = "/run/yaosb"
 MAIN_ENVIRONMENT = f"{RUN_DIRECTORY}/environment.sh"
+GUEST = f"{RUN_DIRECTORY}/guest.pyz"
+LINK_SOCKET = "link.sock"
+GUEST_COMMAND = ("python3", "-I", "-S", GUEST)
 NETWORK_NAME = "yaosb"
 _ROOT_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
+_GUEST_CONFIG = {"OpenStdin": True, "StdinOnce": True, "StopSignal": "SIGTERM"}
 _LOGS = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "2"}}
+
+
+class LinkKind(StrEnum):
+    """How commands get into a container."""
+
+    SOCKET = "socket"
+    """The guest dials a socket of this host."""
+    RELAY = "relay"
+    """An engine exec carries the guest's link."""
+    ENGINE = "engine"
+    """No guest, since the image has no python3 that it could run on: each command is an engine exec."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +59,7 @@ class Plan:
     image: ImageFacts
     identity: Identity
     shared: bool
+    link: LinkKind
     swap_limit: bool = True
 
 
@@ -49,11 +67,26 @@ def volume_name(uid: str) -> str:
     return f"yaosb-{uid.lower()}"
 
 
-def main_process(spec: EnvironmentSpec, image: ImageFacts) -> tuple[str, ...]:
-    """The container's main process, entrypoint included."""
+IMAGES_OWN = ("image",)
+
+
+def guest_is_main(spec: EnvironmentSpec, link: LinkKind) -> bool:
+    """Else it is started beside the image's own main process, or not at all."""
+    return link is not LinkKind.ENGINE and spec.cmd != IMAGES_OWN
+
+
+def needs_environment_script(spec: EnvironmentSpec, link: LinkKind) -> bool:
+    """Whether the main process is someone else's, to be given the user's environment by a wrapper."""
+    return bool(spec.cmd and spec.env) and not guest_is_main(spec, link)
+
+
+def main_process(spec: EnvironmentSpec, image: ImageFacts, link: LinkKind) -> tuple[str, ...]:
+    """The container's main process, entrypoint included. The guest is told of ``cmd``; here it is to be found again."""
+    if guest_is_main(spec, link):
+        return (*GUEST_COMMAND, spec.uid, *spec.cmd)
     if not spec.cmd:
         return ("sh", "-c", KEEPALIVE, KEEPALIVE_NAME)
-    command = (*image.entrypoint, *image.command) if spec.cmd == ("image",) else spec.cmd
+    command = (*image.entrypoint, *image.command) if spec.cmd == IMAGES_OWN else spec.cmd
     if not command:
         raise InvalidOptionError(f"image {spec.image!r} has no command of its own", hint="give cmd")
     if spec.env:
@@ -77,8 +110,13 @@ def check(spec: EnvironmentSpec) -> None:
 
 def create_body(spec: EnvironmentSpec, plan: Plan) -> dict[str, Any]:
     """The body of the engine's request to create a container."""
-    main = main_process(spec, plan.image)
-    labels = {**spec.labels, UID_LABEL: str(plan.identity.uid), DIRECTORY_LABEL: str(spec.directory)}
+    main = main_process(spec, plan.image, plan.link)
+    labels = {
+        **spec.labels,
+        UID_LABEL: str(plan.identity.uid),
+        DIRECTORY_LABEL: str(spec.directory),
+        LINK_LABEL: plan.link.value,
+    }
     return {
         "Image": spec.image,
         "Entrypoint": list(main[:1]),
@@ -89,12 +127,13 @@ def create_body(spec: EnvironmentSpec, plan: Plan) -> dict[str, Any]:
         "StopTimeout": max(1, round(spec.stop_timeout)),
         "ExposedPorts": {f"{port.container_port}/{port.protocol}": {} for port in spec.ports},
         "HostConfig": _host_config(spec, plan, labels),
+        **(_GUEST_CONFIG if guest_is_main(spec, plan.link) else {}),
     }
 
 
 def _host_config(spec: EnvironmentSpec, plan: Plan, labels: Mapping[str, str]) -> dict[str, Any]:
     config: dict[str, Any] = {
-        "Init": True,
+        "Init": not guest_is_main(spec, plan.link),  # the guest reaps
         "CapDrop": ["ALL"],
         "CapAdd": _ROOT_CAPABILITIES if plan.identity.is_root else [],
         "SecurityOpt": ["no-new-privileges"],

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from yaosb_jupyter.tai.runtimes.base import EnvironmentState
-from yaosb_jupyter.tai.runtimes.docker.spec import PRIVATE_LABELS
+from yaosb_jupyter.tai.runtimes.docker.spec import LINK_LABEL, PRIVATE_LABELS
 from yaosb_jupyter.types import PortMapping, Status
 
 _STATUS = {
@@ -41,6 +41,7 @@ def inspected(found: Mapping[str, Any]) -> EnvironmentState:
         exit_code=code,
         ip=_address(settings.get("Networks")),
         ports=_inspected_ports(settings.get("Ports") or {}),
+        link=(found["Config"]["Labels"] or {}).get(LINK_LABEL, ""),
         created_at=datetime.fromisoformat(found["Created"]),
     )
 
@@ -69,6 +70,7 @@ def listed(found: Mapping[str, Any]) -> EnvironmentState:
             for port in found.get("Ports") or ()
             if port.get("PublicPort")
         ),
+        link=(found.get("Labels") or {}).get(LINK_LABEL, ""),
         created_at=datetime.fromtimestamp(found["Created"], UTC),
     )
 

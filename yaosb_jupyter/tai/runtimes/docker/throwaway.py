@@ -26,12 +26,15 @@ async def run_throwaway(
     host_config: Mapping[str, Any] | None = None,
     check: bool = True,
     seconds: float = _SECONDS,
+    user: str = "0:0",
+    archive: bytes = b"",
 ) -> tuple[int, bytes]:
-    """Exit code and standard output of ``argv`` run as root, without network and capabilities unless told otherwise.
+    """Exit code and standard output of ``argv``, run without network and capabilities unless told otherwise.
 
-    Raises `UnavailableError` where it fails and ``check`` is set, `ImageNotFoundError`.
+    ``archive`` is a tar of files to be there. Raises `UnavailableError` where it fails and ``check`` is set,
+    `ImageNotFoundError`.
     """
-    container = await start_throwaway(engine, image, argv, host_config=host_config)
+    container = await start_throwaway(engine, image, argv, host_config=host_config, user=user, archive=archive)
     try:
         async with asyncio.timeout(seconds):
             ended = await engine.call(lambda client: client.wait(container))
@@ -48,14 +51,20 @@ async def run_throwaway(
 
 
 async def start_throwaway(
-    engine: Engine, image: str, argv: Sequence[str], *, host_config: Mapping[str, Any] | None = None
+    engine: Engine,
+    image: str,
+    argv: Sequence[str],
+    *,
+    host_config: Mapping[str, Any] | None = None,
+    user: str = "0:0",
+    archive: bytes = b"",
 ) -> str:
     """Starts one and returns its id; the caller discards it."""
     body = {
         "Image": image,
         "Entrypoint": list(argv[:1]),
         "Cmd": list(argv[1:]),
-        "User": "0:0",
+        "User": user,
         "Labels": await throwaway_labels(),
         "HostConfig": {
             "NetworkMode": "none",
@@ -65,13 +74,15 @@ async def start_throwaway(
             **(host_config or {}),
         },
     }
-    return await create_started(engine, body)
+    return await create_started(engine, body, archive)
 
 
-async def create_started(engine: Engine, body: dict[str, Any]) -> str:
+async def create_started(engine: Engine, body: dict[str, Any], archive: bytes = b"") -> str:
     """Creates and starts a container; leaves nothing behind where that fails or is cancelled."""
     container = await create_container(engine, body)
     try:
+        if archive:
+            await engine.call(lambda client: client.put_archive(container, "/", archive))
         await engine.call(lambda client: client.start(container))
     except BaseException:
         await discard(engine, container)

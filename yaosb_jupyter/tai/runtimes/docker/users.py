@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from yaosb_jupyter.errors import InvalidOptionError, LimitExceededError
@@ -84,9 +84,16 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def account_archive(
-    identity: Identity, passwd: str, group: str, *, workspace: str = "", files: dict[str, bytes] | None = None
+    identity: Identity,
+    passwd: str,
+    group: str,
+    *,
+    workspace: str = "",
+    files: Mapping[str, bytes] | None = None,
+    programs: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """A tar for the container's root: a passwd entry, a home, ``files`` and (as a volume's root) ``workspace``.
+    """A tar for the container's root: a passwd entry, a home, ``files`` of the user's own, ``programs`` that are root's
+    and readable, and (as a volume's root) ``workspace``.
 
     Empty where nothing is needed.
     """
@@ -105,6 +112,9 @@ def account_archive(
             empty = False
         for path, content in (files or {}).items():
             _add(tar, path.strip("/"), content, owner=identity, mode=0o600)
+            empty = False
+        for path, content in (programs or {}).items():
+            _add(tar, path.strip("/"), content)
             empty = False
     return b"" if empty else buffer.getvalue()
 

@@ -12,6 +12,7 @@ from yaosb_jupyter.tai.runtimes.docker.users import Identity
 
 _ENVIRONMENT = "environment.json"
 _MAIN_ENVIRONMENT = "environment.sh"
+_KEY = "link.key"
 
 
 def prepare(workspace: Path, *, own: bool, identity: Identity) -> None:
@@ -35,9 +36,14 @@ def owner(directory: Path) -> tuple[int, int]:
     return found.st_uid, found.st_gid
 
 
+def run_directory(directory: Path) -> Path:
+    """What a sandbox is shown of its own directory besides the workspace, read-only."""
+    return directory / "run"
+
+
 def save_environment(directory: Path, env: Mapping[str, str]) -> None:
     """Keeps what every command gets; the engine is not told."""
-    run = directory / "run"
+    run = run_directory(directory)
     run.mkdir(parents=True, exist_ok=True)
     _write_private(run / _ENVIRONMENT, json.dumps(dict(env)).encode())
 
@@ -45,7 +51,7 @@ def save_environment(directory: Path, env: Mapping[str, str]) -> None:
 def load_environment(directory: Path) -> dict[str, str]:
     """Empty where there is none."""
     try:
-        found = json.loads((directory / "run" / _ENVIRONMENT).read_text())
+        found = json.loads((run_directory(directory) / _ENVIRONMENT).read_text())
     except (OSError, ValueError):
         return {}
     return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
@@ -53,7 +59,7 @@ def load_environment(directory: Path) -> dict[str, str]:
 
 def save_main_environment(directory: Path, script: bytes, identity: Identity) -> None:
     """For a main process that is not ours: a script that its wrapper reads."""
-    path = directory / "run" / _MAIN_ENVIRONMENT
+    path = run_directory(directory) / _MAIN_ENVIRONMENT
     _write_private(path, script)
     if os.geteuid() == 0:
         os.chown(path, identity.uid, identity.gid)
@@ -68,6 +74,26 @@ def environment_script(env: Mapping[str, str]) -> bytes:
 
 
 _QUOTE = "'\\''"
+
+
+def save_key(directory: Path, key: str) -> None:
+    """Of the link; outside of ``run``, which is shown inside."""
+    directory.mkdir(parents=True, exist_ok=True)
+    _write_private(directory / _KEY, key.encode())
+
+
+def load_key(directory: Path) -> str:
+    """Empty where there is none."""
+    try:
+        return (directory / _KEY).read_text()
+    except OSError:
+        return ""
+
+
+def save_guest(directory: Path, blob: bytes) -> None:
+    path = run_directory(directory) / "guest.pyz"
+    _write_private(path, blob)
+    path.chmod(0o644)
 
 
 def _write_private(path: Path, content: bytes) -> None:
