@@ -83,6 +83,18 @@ async def guest(
     key = new_key()
     link = new_link(directory, key)
     await link.listen()
+    process = await launch(directory, key, python, temporary=temporary, **config)
+    found = Guest(process=process, link=link, directory=directory, key=key)
+    try:
+        yield found
+    finally:
+        await end(process)
+        await found.link.close()
+
+
+async def launch(
+    directory: Path, key: str, python: str = sys.executable, *, temporary: str = "/tmp", **config: Any
+) -> asyncio.subprocess.Process:
     blob = await asyncio.to_thread(install_blob, directory)
     process = await asyncio.create_subprocess_exec(
         *(python, "-I", "-S", str(blob)),
@@ -95,11 +107,10 @@ async def guest(
     line = {"socket": str(directory / "link.sock"), "key": key, "workdir": str(directory), **config}
     process.stdin.write(json.dumps(line).encode() + b"\n")
     process.stdin.close()
-    found = Guest(process=process, link=link, directory=directory, key=key)
-    try:
-        yield found
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-        await found.link.close()
+    return process
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.communicate()

@@ -130,6 +130,8 @@ class Execution:
                 "waiting": stdin.waiting if stdin is not None else 0,
             }
         )
+        if since is not None:
+            self.taken(since)
         reader.pump()
 
     def leave(self, reader: Reader, *, lost: bool = False) -> None:
