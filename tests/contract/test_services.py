@@ -293,7 +293,7 @@ async def test_nothing_is_there_where_no_service_is_offered(directory: Path, mak
     box = Box(runtime=runtime, runtime_id=await runtime.create(spec), spec=spec)
     try:
         await box.start()
-        seen = await box.sh('env | grep -c "^YAO_"; ls -A /tmp')
+        seen = await box.sh('env | grep -c "^YAO_"; ls -A /tmp | grep "^yaosb-"')
         assert seen.stdout == b"0\n"
     finally:
         await runtime.remove(box.runtime_id)

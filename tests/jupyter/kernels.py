@@ -80,13 +80,14 @@ class Kernel:
                 continue
             cell.messages.append((time.time(), message))
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
-                cell.reply = self._reply(sent)
+                cell.reply = self.reply(sent)
                 return
             if until(cell):
                 return
         raise AssertionError("the cell does not end")
 
-    def _reply(self, sent: str) -> dict[str, Any]:
+    def reply(self, sent: str) -> dict[str, Any]:
+        """The reply to a cell; those to others are passed over."""
         while True:
             reply = self.client.get_shell_msg(timeout=PATIENCE)
             if reply["parent_header"].get("msg_id") == sent:

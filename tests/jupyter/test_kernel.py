@@ -99,9 +99,7 @@ def test_j1_the_cells_that_follow_an_interrupted_one_do_not_run(running: Kernel)
     cell = running.collect(first, until=lambda cell: "on\n" in cell.stream("stdout"))
     running.manager.interrupt_kernel()
     running.gather(first, cell)
-    reply = running.client.get_shell_msg(timeout=60)
-    assert reply["parent_header"]["msg_id"] == second
-    assert reply["content"]["status"] == "aborted"
+    assert running.reply(second)["status"] == "aborted"
     assert running.do("print('ran' in globals())").stream("stdout") == "False\n"
 
 
@@ -111,8 +109,7 @@ def test_j2_run_all_stops_at_a_failing_command(running: Kernel) -> None:
     cell = running.collect(first)
     assert cell.error == "ExecFailedError"
     assert len(cell.traceback) <= 2
-    reply = running.client.get_shell_msg(timeout=60)
-    assert (reply["parent_header"]["msg_id"], reply["content"]["status"]) == (second, "aborted")
+    assert running.reply(second)["status"] == "aborted"
 
 
 def test_cards_have_an_html_and_a_text_form(running: Kernel) -> None:
