@@ -87,7 +87,7 @@ class Kernel:
         raise AssertionError("the cell does not end")
 
     def reply(self, sent: str) -> dict[str, Any]:
-        """The reply to a cell; those to others are passed over."""
+        """The reply to one request; those to others are passed over."""
         while True:
             reply = self.client.get_shell_msg(timeout=PATIENCE)
             if reply["parent_header"].get("msg_id") == sent:
