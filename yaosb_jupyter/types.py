@@ -424,7 +424,11 @@ class Isolation:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxInfo:
-    """A sandbox as its callers see it. Times are aware datetimes in UTC, timeouts seconds (0 never)."""
+    """A sandbox as its callers see it. Times are aware datetimes in UTC, timeouts seconds (0 never).
+
+    ``link``: how commands get in: ``socket`` or ``relay`` to our guest, ``engine`` by the engine's own exec; empty until
+    the first start.
+    """
 
     uid: str
     id: str
@@ -473,6 +477,7 @@ class SandboxRecord:
     name: str = ""
     ip: str = ""
     ports: tuple[PortMapping, ...] = ()
+    link: str = ""
     isolation: Isolation | None = None
     created_at: datetime
     last_active: datetime

@@ -64,6 +64,7 @@ def from_labels(state: EnvironmentState, *, pool: str, now: datetime) -> Sandbox
         name=state.name,
         ip=state.ip,
         ports=state.ports,
+        link=state.link,
         last_active=now,
     )
 

@@ -56,6 +56,7 @@ class Observer:
                     status_reason=found.reason or reason,
                     ip=found.ip,
                     ports=found.ports or record.ports,
+                    link=found.link,
                 )
                 self._state.alarm.ring()
 

@@ -132,6 +132,7 @@ class Operations:
             "name": state.name or entry.record.name,
             "ip": state.ip,
             "ports": state.ports or entry.record.options.ports,
+            "link": state.link,
         }
 
     async def vanished(self, entry: Entry, reason: str) -> None:

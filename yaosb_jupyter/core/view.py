@@ -35,7 +35,7 @@ def sandbox_info(entry: Entry, pool: Pool, now: datetime, warnings: tuple[str, .
         expires_at=None if due is None else now + timedelta(seconds=max(0.0, due.due_in)),
         vnc=options.vnc,
         ports=record.ports,
-        link="engine",
+        link=record.link,
         isolation=record.isolation,
         warnings=warnings + tuple(f"{name} could not be restored" for name in record.lost),
     )

@@ -75,6 +75,7 @@ class Environment:
             image=record.spec.image,
             reason=record.reason if stopped else "",
             exit_code=record.exit_code if stopped else None,
+            link="socket",
             created_at=record.created_at,
         )
 

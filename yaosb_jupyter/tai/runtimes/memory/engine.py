@@ -48,6 +48,7 @@ class Environment:
             reason=self.reason,
             exit_code=self.exit_code,
             ports=self.spec.ports,
+            link="engine",
             created_at=self.created_at,
         )
 
