@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import pytest
 
 from tests.contract.box import Box
-from tests.contract.hosts import HOSTS, Host
+from tests.contract.hosts import Host, host_of, hosts
 from tests.contract.workspaces import SECRET, EachVolume, Rig, StreamedVolume, linked
-from yaosb_jupyter.guest import confined
+from yaosb_jupyter.guest import confined, staging
 from yaosb_jupyter.guest.beneath import walk_beneath
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec, Runtime, RuntimeInfo
 from yaosb_jupyter.tai.volumes.base import Volume
@@ -56,8 +56,9 @@ async def rig(request: pytest.FixtureRequest, hostile: Path, monkeypatch: pytest
         async with linked(hostile) as found:
             yield found
         return
-    if request.param == "local, walked":  # a kernel without openat2
+    if request.param == "local, walked":  # a kernel without openat2, a file system without unnamed files
         monkeypatch.setattr(confined, "open_beneath", walk_beneath)
+        monkeypatch.setattr(staging, "_UNNAMED", staging._WRITE)
     kind = {"streamed": StreamedVolume, "each": EachVolume}.get(request.param, LocalVolume)
     yield Rig(volume=kind(hostile, sandbox="box"), pids=(os.getpid(),))
 
@@ -67,17 +68,10 @@ def volume(rig: Rig) -> Volume:
     return rig.volume
 
 
-@pytest.fixture(
-    params=[
-        "memory",
-        pytest.param("docker", marks=pytest.mark.docker),
-        pytest.param("embedded", marks=pytest.mark.embedded),
-    ]
-)
+@pytest.fixture(params=hosts("memory", "docker", "embedded"))
 def host(request: pytest.FixtureRequest, directory: Path) -> Iterator[Host]:
-    found = HOSTS[request.param](directory)
-    yield found
-    found.close()
+    """A module that has more to say of some hosts names others."""
+    yield from host_of(request.param, directory)
 
 
 @pytest.fixture

@@ -64,9 +64,8 @@ class ConfinedDirectory:
         with self._root() as root:
             with self._place(root, names, follow=True, parents=True) as (directory, name):
                 kept = mode_of_replaced(directory, name)
-                staged = StagedFile(os.dup(directory), name)
+                staged = StagedFile(os.dup(directory), name, _first(mode, kept, NEW_FILE_MODE) & 0o777)
             try:
-                os.fchmod(staged.fd, _first(mode, kept, NEW_FILE_MODE) & 0o777)
                 self.give(staged.fd)
             except BaseException:
                 staged.discard()
@@ -121,7 +120,9 @@ class ConfinedDirectory:
             if self._owner is None:
                 status = os.stat(self._directory)
                 self._owner = (status.st_uid, status.st_gid)
-            os.fchown(fd, *self._owner)
+            status = os.fstat(fd)
+            if (status.st_uid, status.st_gid) != self._owner:
+                os.fchown(fd, *self._owner)
 
     @contextmanager
     def _root(self) -> Iterator[int]:

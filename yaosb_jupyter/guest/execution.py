@@ -46,6 +46,7 @@ class Execution:
         self._began = time.time()
         self._drops = background
         self._readers: List[Reader] = []
+        self._waiters: List[Reader] = []
         self._tokens: Deque[str] = deque(maxlen=TOKENS)
 
     @property
@@ -83,7 +84,7 @@ class Execution:
 
     def done(self, result: Dict[str, Any]) -> None:
         self.result = result
-        for reader in list(self._readers):
+        for reader in [*self._readers, *self._waiters]:
             reader.pump()
         self._ended(self)
 
@@ -115,17 +116,20 @@ class Execution:
 
     def attach(self, stream: Stream, since: Optional[int]) -> None:
         """Output from ``since`` on, without it the end only. In the foreground the latest reader is the only one."""
-        if not self.background and self._readers:
-            self._readers.pop().stream.fail("AlreadyExistsError", "another reader has taken over")
-        self.deadline = None
+        reader = Reader(self, stream, since)
         stdin = self._running.input
+        if since is None:
+            stdin = None
+            self._waiters.append(reader)
+        else:
+            self._make_way()
+            self._readers.append(reader)
         if stdin is not None:
             stream.carry_over(stdin.waiting)
-        reader = Reader(self, stream, since)
-        self._readers.append(reader)
         stream.send_message(
             {
                 "started": self._running.pid,
+                "background": self.background,
                 "received": stdin.received if stdin is not None else 0,
                 "waiting": stdin.waiting if stdin is not None else 0,
             }
@@ -134,10 +138,16 @@ class Execution:
             self.taken(since)
         reader.pump()
 
+    def _make_way(self) -> None:
+        self.deadline = None
+        if not self.background and self._readers:
+            self._readers.pop().stream.fail("AlreadyExistsError", "another reader has taken over")
+
     def leave(self, reader: Reader, *, lost: bool = False) -> None:
-        if reader in self._readers:
-            self._readers.remove(reader)
-        if lost and not self.followed and not self.background and self.result is None:
+        for readers in (self._readers, self._waiters):
+            if reader in readers:
+                readers.remove(reader)
+        if lost and reader.wants_output and not self.background and self.result is None:
             self._left(self)
 
     # What is done to it
@@ -171,7 +181,7 @@ class Reader(Handler):
 
     def __init__(self, execution: Execution, stream: Stream, since: Optional[int]) -> None:
         self._execution = execution
-        self._wants_output = since is not None
+        self.wants_output = since is not None
         self._position = execution.ring.end if since is None else min(max(since, 0), execution.ring.end)
         self.stream = stream
         stream.handler = self
@@ -179,7 +189,7 @@ class Reader(Handler):
     def pump(self) -> None:
         """Sends what there is and may be sent; behind all output the result."""
         ring = self._execution.ring
-        if not self._wants_output:
+        if not self.wants_output:
             self._position = ring.end
         while self._position < ring.end:
             room = self.stream.room()
@@ -199,7 +209,7 @@ class Reader(Handler):
             self.stream.close(self._execution.result)
 
     def writable(self) -> None:
-        if self._wants_output:
+        if self.wants_output:
             self._execution.taken(self._position - self.stream.outstanding)
         self.pump()
 
@@ -210,8 +220,8 @@ class Reader(Handler):
         self._execution.finish_input(self)
 
     def cancel(self) -> None:
-        """Ends a command in the foreground; one in the background goes on without this reader."""
-        if self._execution.background:
+        """Ends a command in the foreground whose reader this is; others go on without it."""
+        if self._execution.background or not self.wants_output:
             self._execution.leave(self)
             self.stream.close({})
         else:

@@ -1,10 +1,10 @@
 """The guest: started with one line of JSON on stdin, it serves its link until TERM or the end of its main process.
 
 The line: ``socket`` path to dial, ``reception`` the abstract socket where the host's relay knocks with ``knock``, which
-also tells a second guest of a sandbox that it is one too many;
-``key`` for the HELLO, ``workdir``, ``cmd`` and ``env`` of the main process if there is to be one and ``own_outputs`` if
-that writes to the guest's, ``confinement`` and ``limits`` (see `confinement`) for the commands, ``patience`` seconds
-that these go on without a link. The environment of the commands is the guest's own with what each asks for.
+also tells a second guest of a sandbox that it is one too many; ``key`` for the HELLO, ``workdir``, ``workspace`` where
+that is another directory, ``cmd`` and ``env`` of the main process if there is to be one and ``own_outputs`` if that
+writes to the guest's, ``confinement`` and ``limits`` (see `confinement`) for the commands, ``patience`` seconds that
+these go on without a link. The environment of the commands is the guest's own with what each asks for.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> int:
     service.offer(executions.operations())
     service.offer(dial.operations(loop))
     service.offer(listeners.operations())
-    service.offer(later.operations(loop, config["workdir"]))
+    service.offer(later.operations(loop, config.get("workspace", config["workdir"])))
     hello["features"] = service.features
 
     def end(code: int) -> None:

@@ -137,8 +137,7 @@ class Unpacker:
             self._staged = self._destination.file(mode)
             return
         level = self._levels[-1]
-        self._staged = StagedFile(os.dup(level.fd), name)
-        os.fchmod(self._staged.fd, mode)
+        self._staged = StagedFile(os.dup(level.fd), name, mode)
         self._destination.give(self._staged.fd)
 
     def _more(self, content: Buffer) -> None:
@@ -153,7 +152,7 @@ class Unpacker:
         if self._levels:
             level = self._levels[-1]
             _refuse_second(level, self._staged.name)
-            _note(level, os.fstat(self._staged.fd).st_ino)
+            _note(level, self._staged.inode)
         self._staged.commit()
         self._staged = None
         self.files += 1

@@ -38,11 +38,9 @@ class Here:
         parent = os.open(self._path.parent, READ_DIRECTORY)
         try:
             mode_of_replaced(parent, self._path.name)
-            staged = StagedFile(os.dup(parent), self._path.name)
+            return StagedFile(os.dup(parent), self._path.name, mode)
         finally:
             os.close(parent)
-        os.fchmod(staged.fd, mode)
-        return staged
 
     def give(self, fd: int) -> None:
         """What is made here is ours."""
