@@ -35,6 +35,7 @@ from yaosb_jupyter.errors import (
     UnavailableError,
 )
 from yaosb_jupyter.types import (
+    CommandInfo,
     Copied,
     CopyProgress,
     CreateOptions,
@@ -58,15 +59,18 @@ from yaosb_jupyter.types import (
     SandboxInfo,
     SandboxStats,
     Status,
+    TerminalSize,
 )
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from yaosb_jupyter.blocking.command import Command
     from yaosb_jupyter.blocking.entry import connect, init, manager
     from yaosb_jupyter.blocking.manager import Manager
     from yaosb_jupyter.blocking.sandbox import Sandbox
     from yaosb_jupyter.blocking.stream import CommandStream
+    from yaosb_jupyter.core.background import AsyncCommand
     from yaosb_jupyter.core.manager import AsyncManager
     from yaosb_jupyter.core.sandbox import AsyncSandbox
     from yaosb_jupyter.daemon.connect import connect_async
@@ -75,8 +79,10 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOME = {
+    "AsyncCommand": "core.background",
     "AsyncManager": "core.manager",
     "AsyncSandbox": "core.sandbox",
+    "Command": "blocking.command",
     "CommandStream": "blocking.stream",
     "Manager": "blocking.manager",
     "Sandbox": "blocking.sandbox",
@@ -91,9 +97,12 @@ _HOME = {
 
 __all__ = [
     "AlreadyExistsError",
+    "AsyncCommand",
     "AsyncManager",
     "AsyncSandbox",
     "AuthError",
+    "Command",
+    "CommandInfo",
     "CommandNotFoundError",
     "CommandStream",
     "Copied",
@@ -142,6 +151,7 @@ __all__ = [
     "SandboxStats",
     "Settings",
     "Status",
+    "TerminalSize",
     "UnavailableError",
     "__version__",
     "connect",

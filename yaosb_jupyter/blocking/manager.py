@@ -9,7 +9,7 @@ from yaosb_jupyter.blocking.face import Face
 from yaosb_jupyter.blocking.loop import Loop, background
 from yaosb_jupyter.blocking.sandbox import RunFields, Sandbox, exec_fields
 from yaosb_jupyter.blocking.stream import CommandStream
-from yaosb_jupyter.core.execution import Command
+from yaosb_jupyter.core.execution import CommandLine
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Progress
@@ -85,11 +85,11 @@ class Manager(Face):
     def remove(self, ref: str) -> None:
         self._run(lambda: self._inner.remove(ref))
 
-    def exec(self, ref: str, command: Command, **fields: Unpack[RunFields]) -> ExecResult[str]:
+    def exec(self, ref: str, command: CommandLine, **fields: Unpack[RunFields]) -> ExecResult[str]:
         """See `Sandbox.exec`, which also gives bytes and calls back."""
         return self._run(lambda: self._inner.exec(ref, command, **exec_fields(fields)))
 
-    def stream(self, ref: str, command: Command, **fields: Any) -> CommandStream[str]:
+    def stream(self, ref: str, command: CommandLine, **fields: Any) -> CommandStream[str]:
         """See `Sandbox.stream`."""
         return CommandStream(self._loop, self._run(lambda: self._inner.stream(ref, command, **fields)))
 

@@ -6,14 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Self, Unpack, cast, overload
 
+from yaosb_jupyter.blocking.command import Command
 from yaosb_jupyter.blocking.connection import Connection
 from yaosb_jupyter.blocking.face import Face, feed
 from yaosb_jupyter.blocking.files import Files
 from yaosb_jupyter.blocking.loop import Calls, Loop
 from yaosb_jupyter.blocking.stream import CommandStream
-from yaosb_jupyter.core.execution import Command, CommandFields, ExecFields, OnOutput
-from yaosb_jupyter.core.sandbox import AsyncSandbox
-from yaosb_jupyter.types import ExecResult, LogChunk, SandboxInfo, SandboxStats
+from yaosb_jupyter.core.execution import CommandFields, CommandLine, ExecFields, OnOutput
+from yaosb_jupyter.core.sandbox import SHELL, AsyncSandbox
+from yaosb_jupyter.types import (
+    CommandInfo,
+    ExecResult,
+    LogChunk,
+    SandboxInfo,
+    SandboxStats,
+    TerminalSizeLike,
+)
 from yaosb_jupyter.units import DurationLike, SizeLike
 
 Stdin = str | bytes | Iterable[bytes] | Iterable[str]
@@ -69,7 +77,7 @@ class Sandbox(Face):
     @overload
     def exec(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: str = "utf-8",
         on_stdout: OnOutput[str] | None = None,
@@ -80,7 +88,7 @@ class Sandbox(Face):
     @overload
     def exec(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: None,
         on_stdout: OnOutput[bytes] | None = None,
@@ -90,7 +98,7 @@ class Sandbox(Face):
 
     def exec(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: str | None = "utf-8",
         on_stdout: OnOutput[Any] | None = None,
@@ -113,7 +121,7 @@ class Sandbox(Face):
     @overload
     def stream(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: str = "utf-8",
         errors: str = "replace",
@@ -124,7 +132,7 @@ class Sandbox(Face):
     @overload
     def stream(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: None,
         errors: str = "replace",
@@ -134,7 +142,7 @@ class Sandbox(Face):
 
     def stream(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: str | None = "utf-8",
         errors: str = "replace",
@@ -144,6 +152,34 @@ class Sandbox(Face):
         """The same as events, while it runs: see `CommandStream`. ``stdin=True`` to send input."""
         given = {"encoding": encoding, "errors": errors, "stdin": stdin, **fields}
         return CommandStream(self._loop, self._inner.stream(command, **cast(Any, given)))
+
+    def spawn(self, command: CommandLine, *, stdin: bool = False, **fields: Unpack[CommandFields]) -> Command:
+        """Starts a command in the background, where it goes on without this handle, its process and the manager.
+
+        Its output is read by `Command.attach`, or not: of it the last MiB is kept. ``stdin=True`` for one that shall
+        be sent input then. Raises `CommandNotFoundError`, `NotRunningError`, `NotAvailableError` where the sandbox's
+        runtime cannot.
+        """
+        inner = self._run(lambda: self._inner.spawn(command, stdin=stdin, **fields))
+        return Command(self._loop, inner)
+
+    def list_commands(self) -> Sequence[CommandInfo]:
+        """The commands that run, and the last 32 that ended in the background."""
+        return self._run(self._inner.list_commands)
+
+    def command(self, command_id: str) -> Command:
+        """A handle on one of them."""
+        return Command(self._loop, self._inner.command(command_id))
+
+    def terminal(
+        self, command: CommandLine = SHELL, *, size: TerminalSizeLike = (80, 24), **fields: Unpack[CommandFields]
+    ) -> CommandStream[str]:
+        """A command at a terminal, by default a shell: what is typed is sent, and all that it writes is stdout.
+
+        ``size`` in columns and rows; see `CommandStream.resize`. Beginning it raises `NotAvailableError` where the
+        sandbox's runtime has no terminals.
+        """
+        return self.stream(command, stdin=True, **cast(CommandFields, {**fields, "tty": size}))
 
     def start(self) -> SandboxInfo:
         """No-op when running; makes the environment anew, with its files, where it vanished."""

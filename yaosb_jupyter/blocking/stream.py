@@ -21,6 +21,16 @@ class CommandStream(Face, Generic[Text]):
         super().__init__(loop)
         self._inner: asynchronous.CommandStream[Text] = inner
 
+    @property
+    def offset(self) -> int:
+        """Of the next byte of output, counting both outputs; 0 where the runtime cannot take commands up again."""
+        return self._inner.offset
+
+    @property
+    def lost(self) -> int:
+        """Bytes of a command in the background that were dropped before they could be read."""
+        return self._inner.lost
+
     def __enter__(self) -> Self:
         self._run(self._inner.__aenter__)
         return self
@@ -44,6 +54,10 @@ class CommandStream(Face, Generic[Text]):
         """Sends a signal to the command and all its descendants."""
         self._run(lambda: self._inner.signal(signum))
 
+    def resize(self, columns: int, rows: int) -> None:
+        """Changes the size of the command's terminal. Nothing happens without one."""
+        self._run(lambda: self._inner.resize(columns, rows))
+
     def cancel(self, grace: float = 2.0) -> None:
         """Ends the command and all its descendants: SIGTERM, after ``grace`` seconds SIGKILL."""
         self._run(lambda: self._inner.cancel(grace))
@@ -53,5 +67,5 @@ class CommandStream(Face, Generic[Text]):
         return self._run(self._inner.wait)
 
     def close(self) -> None:
-        """Ends the command if it runs. Idempotent."""
+        """Ends the command if it runs; one in the background goes on. Idempotent."""
         self._run(self._inner.aclose)

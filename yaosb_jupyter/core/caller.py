@@ -15,6 +15,7 @@ from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
+    CommandInfo,
     CreateOptions,
     ExecOptions,
     ListFilter,
@@ -23,6 +24,7 @@ from yaosb_jupyter.types import (
     PoolSpec,
     SandboxInfo,
     SandboxStats,
+    TerminalSize,
 )
 
 if TYPE_CHECKING:
@@ -77,6 +79,26 @@ class CallerService(Service):
 
     async def dial(self, ref: str, port: int) -> ByteStream:
         return await self._controller.usage.dial(self._find(ref), port)
+
+    async def spawn(self, ref: str, options: ExecOptions) -> CommandInfo:
+        return await self._controller.usage.spawn(self._find(ref), options)
+
+    async def commands(self, ref: str) -> Sequence[CommandInfo]:
+        return await self._controller.usage.commands(self._find(ref))
+
+    async def attach(self, ref: str, command_id: str, since: int | None = 0) -> ExecStream:
+        return await self._controller.usage.attach(self._find(ref), command_id, since)
+
+    async def control(
+        self,
+        ref: str,
+        command_id: str,
+        *,
+        signal: int | None = None,
+        grace: float | None = None,
+        size: TerminalSize | None = None,
+    ) -> None:
+        await self._controller.usage.control(self._find(ref), command_id, signal=signal, grace=grace, size=size)
 
     async def kill_process(self, ref: str, pattern: str) -> Sequence[int]:
         return await self._controller.usage.kill_process(self._find(ref), pattern)

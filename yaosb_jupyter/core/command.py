@@ -8,7 +8,7 @@ from typing import Any, Generic, Self
 from yaosb_jupyter.core.output import decoder
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, Exit, ExitStatus, Output, Text
+from yaosb_jupyter.types import ExecChannel, Exit, ExitStatus, Output, TerminalSize, Text
 
 
 class CommandStream(Generic[Text]):
@@ -34,6 +34,16 @@ class CommandStream(Generic[Text]):
         except LookupError as error:
             raise InvalidOptionError(f"encoding={encoding!r} is not known", hint="utf-8, or None for bytes") from error
         self._encoding = encoding or "utf-8"
+
+    @property
+    def offset(self) -> int:
+        """Of the next byte of output, counting both outputs; 0 where the runtime cannot take commands up again."""
+        return 0 if self._inner is None else self._inner.offset
+
+    @property
+    def lost(self) -> int:
+        """Bytes of a command in the background that were dropped before they could be read."""
+        return 0 if self._inner is None else self._inner.lost
 
     async def __aenter__(self) -> Self:
         await self._opened()
@@ -69,6 +79,10 @@ class CommandStream(Generic[Text]):
         """Sends a signal to the command and all its descendants."""
         await (await self._opened()).signal(signum)
 
+    async def resize(self, columns: int, rows: int) -> None:
+        """Changes the size of the command's terminal. Nothing happens without one."""
+        await (await self._opened()).resize(TerminalSize(columns=columns, rows=rows))
+
     async def cancel(self, grace: float = 2.0) -> None:
         """Ends the command and all its descendants: SIGTERM, after ``grace`` seconds SIGKILL."""
         await (await self._opened()).cancel(grace)
@@ -78,7 +92,7 @@ class CommandStream(Generic[Text]):
         return await (await self._opened()).wait()
 
     async def aclose(self) -> None:
-        """Ends the command if it runs. Idempotent."""
+        """Ends the command if it runs; one in the background goes on. Idempotent."""
         try:
             if self._inner is not None:
                 await self._inner.aclose()

@@ -13,10 +13,19 @@ from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.output import DEFAULT_MAX_OUTPUT, Tail
 from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, OutputLimitExceededError
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExecOptions, ExecResult, Exit, ExitStatus, Text
+from yaosb_jupyter.types import (
+    ExecChannel,
+    ExecOptions,
+    ExecResult,
+    Exit,
+    ExitStatus,
+    TerminalSize,
+    TerminalSizeLike,
+    Text,
+)
 from yaosb_jupyter.units import DurationLike, SizeLike, format_duration, format_size, parse_duration, parse_size
 
-Command = str | Sequence[str]
+CommandLine = str | Sequence[str]
 Stdin = str | bytes | AsyncIterable[bytes] | AsyncIterable[str]
 OnOutput = Callable[[Text], object]
 
@@ -30,6 +39,7 @@ class CommandFields(TypedDict, total=False):
     env: Mapping[str, str]
     user: str
     timeout: DurationLike | None
+    tty: TerminalSizeLike | None
 
 
 class StreamFields(CommandFields, total=False):
@@ -54,12 +64,13 @@ class ExecFields(CommandFields, total=False):
     truncate: bool
 
 
-def exec_options(command: Command, *, stdin: bool, fields: CommandFields) -> ExecOptions:
+def exec_options(command: CommandLine, *, stdin: bool, fields: CommandFields) -> ExecOptions:
     """A string is for ``sh -c``, a list stays as it is. Raises `InvalidOptionError`."""
     argv = ("sh", "-c", command) if isinstance(command, str) else tuple(command)
     if isinstance(command, str) and not command.strip():
         argv = ()
     timeout = fields.get("timeout")
+    tty = fields.get("tty")
     return ExecOptions(
         argv=argv,
         cwd=fields.get("cwd") or "",
@@ -67,6 +78,7 @@ def exec_options(command: Command, *, stdin: bool, fields: CommandFields) -> Exe
         user=fields.get("user") or "",
         timeout=None if timeout is None else parse_duration(_seconds(timeout), "timeout") or None,
         stdin=stdin,
+        tty=None if tty is None else TerminalSize.of(tty),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 from yaosb_jupyter.core.clock import Clock
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.controller import Controller
-from yaosb_jupyter.core.execution import Command, ExecFields, StreamFields
+from yaosb_jupyter.core.execution import CommandLine, ExecFields, StreamFields
 from yaosb_jupyter.core.pool import Host, Opener
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Caller, Progress, Service
@@ -115,11 +115,11 @@ class AsyncManager:
     async def remove(self, ref: str) -> None:
         await self._service.remove(ref)
 
-    async def exec(self, ref: str, command: Command, **fields: Unpack[ExecFields]) -> ExecResult[str]:
+    async def exec(self, ref: str, command: CommandLine, **fields: Unpack[ExecFields]) -> ExecResult[str]:
         """See `AsyncSandbox.exec`, which also gives bytes and calls back."""
         return await (await self.get(ref)).exec(command, **fields)
 
-    async def stream(self, ref: str, command: Command, **fields: Unpack[StreamFields]) -> CommandStream[str]:
+    async def stream(self, ref: str, command: CommandLine, **fields: Unpack[StreamFields]) -> CommandStream[str]:
         """See `AsyncSandbox.stream`."""
         return (await self.get(ref)).stream(command, **fields)
 

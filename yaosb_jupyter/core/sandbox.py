@@ -7,10 +7,11 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Self, Unpack, cast, overload
 
+from yaosb_jupyter.core.background import AsyncCommand
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.execution import (
-    Command,
     CommandFields,
+    CommandLine,
     ExecFields,
     Execution,
     OnOutput,
@@ -21,8 +22,19 @@ from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecOptions, ExecResult, LogChunk, SandboxInfo, SandboxStats
+from yaosb_jupyter.types import (
+    CommandInfo,
+    ExecOptions,
+    ExecResult,
+    LogChunk,
+    SandboxInfo,
+    SandboxStats,
+    TerminalSizeLike,
+)
 from yaosb_jupyter.units import DurationLike, parse_duration
+
+SHELL = ("sh", "-c", 'exec "$(command -v bash || command -v sh)"')
+"""The shell of a terminal: bash, where there is one."""
 
 
 class AsyncSandbox:
@@ -67,7 +79,7 @@ class AsyncSandbox:
     @overload
     async def exec(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: str = "utf-8",
         on_stdout: OnOutput[str] | None = None,
@@ -78,7 +90,7 @@ class AsyncSandbox:
     @overload
     async def exec(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: None,
         on_stdout: OnOutput[bytes] | None = None,
@@ -88,7 +100,7 @@ class AsyncSandbox:
 
     async def exec(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: str | None = "utf-8",
         on_stdout: OnOutput[Any] | None = None,
@@ -120,7 +132,7 @@ class AsyncSandbox:
     @overload
     def stream(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: str = "utf-8",
         errors: str = "replace",
@@ -131,7 +143,7 @@ class AsyncSandbox:
     @overload
     def stream(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: None,
         errors: str = "replace",
@@ -141,7 +153,7 @@ class AsyncSandbox:
 
     def stream(
         self,
-        command: Command,
+        command: CommandLine,
         *,
         encoding: str | None = "utf-8",
         errors: str = "replace",
@@ -160,6 +172,36 @@ class AsyncSandbox:
             begin, encoding=encoding, errors=errors, on_close=self._streams.discard
         )
         return stream
+
+    async def spawn(
+        self, command: CommandLine, *, stdin: bool = False, **fields: Unpack[CommandFields]
+    ) -> AsyncCommand:
+        """Starts a command in the background, where it goes on without this handle, its process and the manager.
+
+        Its output is read by `AsyncCommand.attach`, or not: of it the last MiB is kept. ``stdin=True`` for one that
+        shall be sent input then. Raises `CommandNotFoundError`, `NotRunningError`, `NotAvailableError` where the
+        sandbox's runtime cannot.
+        """
+        info = await self._service.spawn(self.uid, exec_options(command, stdin=stdin, fields=fields))
+        return AsyncCommand(self._service, self.uid, info.id)
+
+    async def list_commands(self) -> Sequence[CommandInfo]:
+        """The commands that run, and the last 32 that ended in the background."""
+        return await self._service.commands(self.uid)
+
+    def command(self, command_id: str) -> AsyncCommand:
+        """A handle on one of them."""
+        return AsyncCommand(self._service, self.uid, command_id)
+
+    def terminal(
+        self, command: CommandLine = SHELL, *, size: TerminalSizeLike = (80, 24), **fields: Unpack[CommandFields]
+    ) -> CommandStream[str]:
+        """A command at a terminal, by default a shell: what is typed is sent, and all that it writes is stdout.
+
+        ``size`` in columns and rows; see `CommandStream.resize`. Beginning it raises `NotAvailableError` where the
+        sandbox's runtime has no terminals.
+        """
+        return self.stream(command, stdin=True, **cast(CommandFields, {**fields, "tty": size}))
 
     async def start(self) -> SandboxInfo:
         """No-op when running; makes the environment anew, with its files, where it vanished."""

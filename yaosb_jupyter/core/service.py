@@ -15,6 +15,7 @@ from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
+    CommandInfo,
     CreateOptions,
     ExecOptions,
     ListFilter,
@@ -24,6 +25,7 @@ from yaosb_jupyter.types import (
     PullProgress,
     SandboxInfo,
     SandboxStats,
+    TerminalSize,
 )
 
 Progress = Callable[[PullProgress], None]
@@ -84,6 +86,34 @@ class Service(ABC):
 
         Raises `PortUnavailableError` where nothing listens there, `NotAvailableError` where its pool cannot.
         """
+
+    @abstractmethod
+    async def spawn(self, ref: str, options: ExecOptions) -> CommandInfo:
+        """Starts a command in the background; it goes on without its caller, and is no use while it runs.
+
+        Raises `NotAvailableError` where the runtime cannot (see `Capability.BACKGROUND`), `InvalidOptionError` in a
+        one-shot sandbox.
+        """
+
+    @abstractmethod
+    async def commands(self, ref: str) -> Sequence[CommandInfo]:
+        """The commands that run, and the last that ended in the background. Looking is no use."""
+
+    @abstractmethod
+    async def attach(self, ref: str, command_id: str, since: int | None = 0) -> ExecStream:
+        """See `Runtime.attach`; unknown commands are a `NotFoundError`."""
+
+    @abstractmethod
+    async def control(
+        self,
+        ref: str,
+        command_id: str,
+        *,
+        signal: int | None = None,
+        grace: float | None = None,
+        size: TerminalSize | None = None,
+    ) -> None:
+        """See `Runtime.control`."""
 
     @abstractmethod
     async def kill_process(self, ref: str, pattern: str) -> Sequence[int]: ...

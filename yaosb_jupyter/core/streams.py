@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from signal import SIGKILL, SIGTERM
 from typing import Protocol
 
 from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExitStatus
+from yaosb_jupyter.types import ExecChannel, ExitStatus, TerminalSize
 
 _KILLED = frozenset({SIGKILL, SIGTERM, 128 + SIGKILL, 128 + SIGTERM})
 
@@ -31,6 +32,28 @@ class TrackedStream(ExecStream):
         self._status: ExitStatus | None = None
         self._error: SandboxError | None = None
         self._over = False
+
+    @property
+    def background(self) -> bool:
+        return self._inner.background
+
+    @property
+    def offset(self) -> int:
+        return self._inner.offset
+
+    @property
+    def input_offset(self) -> int:
+        return self._inner.input_offset
+
+    @property
+    def lost(self) -> int:
+        return self._inner.lost
+
+    def defer_acknowledgement(self) -> None:
+        self._inner.defer_acknowledgement()
+
+    def acknowledge(self, offset: int) -> None:
+        self._inner.acknowledge(offset)
 
     async def receive(self) -> tuple[ExecChannel, bytes] | None:
         try:
@@ -58,13 +81,20 @@ class TrackedStream(ExecStream):
     async def signal(self, signum: int) -> None:
         await self._inner.signal(signum)
 
+    async def resize(self, size: TerminalSize) -> None:
+        await self._inner.resize(size)
+
     async def cancel(self, grace: float = 2.0) -> None:
         if not self._over:
-            await self._tasks.finish(self._cancel(grace), "ending a command")
+            await self._tasks.finish(self._finish(lambda: self._inner.cancel(grace)), "ending a command")
 
-    async def _cancel(self, grace: float) -> None:
+    async def aclose(self) -> None:
+        if not self._over:
+            await self._tasks.finish(self._finish(self._inner.aclose), "letting go of a command")
+
+    async def _finish(self, end: Callable[[], Awaitable[None]]) -> None:
         try:
-            await self._inner.cancel(grace)
+            await end()
         finally:
             await self._end()
 

@@ -26,9 +26,9 @@ from yaosb_jupyter.errors import (
     SandboxLostError,
 )
 from yaosb_jupyter.tai.bytestream import ByteStream
-from yaosb_jupyter.tai.runtimes.base import ExecStream
+from yaosb_jupyter.tai.runtimes.base import ExecStream, Runtime
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import ExecOptions, LogChunk, SandboxStats, Status
+from yaosb_jupyter.types import CommandInfo, ExecOptions, Lifecycle, LogChunk, SandboxStats, Status, TerminalSize
 
 
 class Usage:
@@ -51,15 +51,57 @@ class Usage:
             if isinstance(error, NotFoundError | NotRunningError):
                 raise await self.explain(entry, error) from error
             raise
-        stream = TrackedStream(inner, use, self._state.tasks)
-        use.stream = stream
-        self._streams.add(stream)
-        return stream
+        return self._tracked(inner, use)
 
-    async def ended(self, entry: Entry, stream: TrackedStream | None) -> None:
+    def _tracked(self, inner: ExecStream, use: _CommandUse) -> TrackedStream:
+        use.stream = TrackedStream(inner, use, self._state.tasks)
+        self._streams.add(use.stream)
+        return use.stream
+
+    async def attach(self, entry: Entry, command_id: str, since: int | None) -> ExecStream:
+        """Following a command in the background is no use; taking up again one in the foreground is."""
+        async with self._commands(entry) as runtime:
+            inner = await runtime.attach(entry.record.runtime_id, command_id, since)
+        if not inner.background:
+            entry.activity.begin()
+        return self._tracked(inner, _CommandUse(self, entry, in_use=not inner.background))
+
+    async def spawn(self, entry: Entry, options: ExecOptions) -> CommandInfo:
+        if entry.record.options.lifecycle is Lifecycle.ONE_SHOT:
+            raise InvalidOptionError(
+                "a one-shot sandbox ends with its first command, and none can be left running in it",
+                hint="use exec or stream, or another lifecycle",
+            )
+        with entry.activity.span():
+            async with self._commands(entry) as runtime:
+                return await runtime.spawn(entry.record.runtime_id, options)
+
+    async def commands(self, entry: Entry) -> Sequence[CommandInfo]:
+        async with self._commands(entry) as runtime:
+            return await runtime.commands(entry.record.runtime_id)
+
+    async def control(
+        self, entry: Entry, command_id: str, *, signal: int | None, grace: float | None, size: TerminalSize | None
+    ) -> None:
+        with entry.activity.span():
+            async with self._commands(entry) as runtime:
+                await runtime.control(entry.record.runtime_id, command_id, signal=signal, grace=grace, size=size)
+
+    @asynccontextmanager
+    async def _commands(self, entry: Entry) -> AsyncIterator[Runtime]:
+        self._check(entry, Call.EXEC)
+        pool = self._state.pool_of(entry)
+        async with (
+            self._explained(entry),
+            within(CHANGE, "tell of its commands", sandbox=entry.record.id, pool=pool.name),
+        ):
+            yield pool.runtime
+
+    def let_go(self, stream: TrackedStream) -> None:
+        self._streams.discard(stream)
+
+    async def ended(self, entry: Entry) -> None:
         """A command has ended: the idle time begins, a one-shot sandbox is removed."""
-        if stream is not None:
-            self._streams.discard(stream)
         entry.activity.end()
         await self._remover.end_one_shot(entry)
         due = entry.due_in()
@@ -208,13 +250,19 @@ _ENDS = {
 
 
 class _CommandUse:
-    def __init__(self, usage: Usage, entry: Entry) -> None:
+    """``in_use``: the command is a use of the sandbox, begun by `Activity.begin`."""
+
+    def __init__(self, usage: Usage, entry: Entry, *, in_use: bool = True) -> None:
         self._usage = usage
         self._entry = entry
+        self._in_use = in_use
         self.stream: TrackedStream | None = None
 
     async def ended(self) -> None:
-        await self._usage.ended(self._entry, self.stream)
+        if self.stream is not None:
+            self._usage.let_go(self.stream)
+        if self._in_use:
+            await self._usage.ended(self._entry)
 
     async def lost(self, cause: SandboxError | None) -> SandboxError | None:
         return await self._usage.lost(self._entry, cause)

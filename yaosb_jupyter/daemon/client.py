@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from yaosb_jupyter.core.service import Progress, Service
 from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.daemon import requests as ask
-from yaosb_jupyter.daemon.command import RemoteExecStream
+from yaosb_jupyter.daemon.command import RemoteExecStream, control, new_id
 from yaosb_jupyter.daemon.defaults import with_defaults
 from yaosb_jupyter.daemon.dial import dial
 from yaosb_jupyter.daemon.line import Line, OnMessage, read_value, told
@@ -21,6 +22,7 @@ from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
+    CommandInfo,
     CreateOptions,
     ExecOptions,
     ListFilter,
@@ -30,6 +32,7 @@ from yaosb_jupyter.types import (
     PullProgress,
     SandboxInfo,
     SandboxStats,
+    TerminalSize,
 )
 from yaosb_jupyter.wire.codec import from_json
 
@@ -88,6 +91,27 @@ class RemoteService(Service):
 
     async def dial(self, ref: str, port: int) -> ByteStream:
         return await dial(self._line, ask.Dial(ref=ref, port=port))
+
+    async def spawn(self, ref: str, options: ExecOptions) -> CommandInfo:
+        chosen = replace(options, id=options.id or new_id())
+        return await self._line.call(CommandInfo, ask.Spawn(ref=ref, options=chosen))
+
+    async def commands(self, ref: str) -> Sequence[CommandInfo]:
+        return await self._line.items(CommandInfo, ask.Commands(ref=ref))
+
+    async def attach(self, ref: str, command_id: str, since: int | None = 0) -> ExecStream:
+        return await RemoteExecStream.attach(self._line, ask.Attach(ref=ref, command_id=command_id, since=since))
+
+    async def control(
+        self,
+        ref: str,
+        command_id: str,
+        *,
+        signal: int | None = None,
+        grace: float | None = None,
+        size: TerminalSize | None = None,
+    ) -> None:
+        await control(self._line, ref, command_id, signal=signal, grace=grace, size=size)
 
     async def kill_process(self, ref: str, pattern: str) -> Sequence[int]:
         return await self._line.call(tuple[int, ...], ask.KillProcess(ref=ref, pattern=pattern))

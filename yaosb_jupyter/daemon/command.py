@@ -1,85 +1,201 @@
-"""A command that the daemon runs for this client."""
+"""A command that the daemon runs, or follows, for this client."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Self
 
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.line import Line, told
 from yaosb_jupyter.daemon.volume import CHANNELS
-from yaosb_jupyter.errors import ProtocolError
+from yaosb_jupyter.errors import NotAvailableError, NotFoundError, NotRunningError, ProtocolError, UnavailableError
+from yaosb_jupyter.link.resume import Conversation, Reopen
 from yaosb_jupyter.link.stream import RemoteError, Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExitStatus
+from yaosb_jupyter.types import ExecChannel, ExitStatus, TerminalSize
 from yaosb_jupyter.wire.codec import from_json
 
 _END_PATIENCE = 15.0
 """Seconds for the daemon to end a command that was cancelled as it began."""
+_ATTEMPTS = 3
+
+_UNKNOWN = (NotFoundError.__name__, NotAvailableError.__name__, NotRunningError.__name__)
+"""What a daemon says of a command that another one ran, and that cannot be taken up again."""
 
 
 class RemoteExecStream(ExecStream):
-    """Made by `begin`. A client that goes away ends its command: the daemon sees its connection end."""
+    """Made by `begin` or `attach`. It goes on over the next connection when one breaks, and with the next daemon.
 
-    def __init__(self, line: Line, request: ask.Exec, stream: Stream) -> None:
+    A client that ends takes its command with it, unless that is in the background.
+    """
+
+    def __init__(self, line: Line, request: ask.Exec | ask.Attach, command_id: str, conversation: Conversation) -> None:
         self._line = line
         self._request = request
-        self._stream = stream
+        self._command_id = command_id
+        self._conversation = conversation
         self._kept: deque[tuple[ExecChannel, bytes]] = deque()
         self._status: ExitStatus | None = None
 
     @classmethod
     async def begin(cls, line: Line, request: ask.Exec) -> Self:
         """Returns when the command was accepted. Raises what the daemon refuses it with; cancelled, nothing runs."""
-        stream = await line.open(request)
-        try:
-            with told(request):
-                if await stream.receive_message() is None:
-                    await stream.result()
-                    raise ProtocolError("a command ended before it began")
-        except asyncio.CancelledError:
-            stream.cancel()
-            with contextlib.suppress(RemoteError, ConnectionError, TimeoutError):
-                async with asyncio.timeout(_END_PATIENCE):
-                    await stream.result()
-            raise
-        return cls(line, request, stream)
+        request = replace(request, options=replace(request.options, id=request.options.id or new_id()))
+        command_id = request.options.id
+        with told(request):
+            conversation = await _begin_at_last(line, request)
+        return cls(line, request, command_id, conversation)
+
+    @classmethod
+    async def attach(cls, line: Line, request: ask.Attach) -> Self:
+        """Raises what the daemon refuses it with."""
+        with told(request):
+            conversation = await Conversation.attach(_reopen(line, request), request.since or 0)
+        return cls(line, request, request.command_id, conversation)
+
+    @property
+    def background(self) -> bool:
+        return self._conversation.background
+
+    @property
+    def offset(self) -> int:
+        return self._conversation.offset - sum(len(data) for _, data in self._kept)
+
+    @property
+    def input_offset(self) -> int:
+        return self._conversation.input_offset
+
+    @property
+    def lost(self) -> int:
+        return self._conversation.lost
 
     async def receive(self) -> tuple[ExecChannel, bytes] | None:
         if self._kept:
             return self._kept.popleft()
-        with told(self._request):
-            while (item := await self._stream.receive()) is not None:
-                if item[0] in CHANNELS:
-                    return CHANNELS[item[0]], item[1]
-            return None
+        with self._told():
+            item = await self._conversation.receive()
+        return None if item is None else (CHANNELS[item[0]], item[1])
 
     async def send(self, data: bytes) -> None:
-        await self._stream.send(data)
+        await self._conversation.send(data)
 
     async def close_stdin(self) -> None:
-        if self._request.options.stdin:
-            await self._stream.send_eof()
+        await self._conversation.send_eof()
 
     async def wait(self) -> ExitStatus:
         self._kept.clear()
         if self._status is None:
-            with told(self._request):
-                answer = await self._stream.result()
+            with self._told():
+                answer = await self._conversation.result()
+            self._conversation.end()
             self._status = from_json(ExitStatus, answer.get("value"))
         return self._status
 
     async def signal(self, signum: int) -> None:
-        if not self._stream.closed:
-            await self._line.call(type(None), ask.ExecSignal(stream=self._stream.id, signal=signum))
+        await self._control(signal=signum)
+
+    async def resize(self, size: TerminalSize) -> None:
+        await self._control(size=size)
 
     async def cancel(self, grace: float = 2.0) -> None:
-        if self._stream.closed:
-            return
-        await self._line.call(type(None), ask.ExecCancel(stream=self._stream.id, grace=grace))
+        if self._conversation.closed or self._line.closed:
+            return  # with the line, the daemon ends its commands
+        await self._control(grace=grace)
         # What it wrote before may still be read; taking it here lets the daemon let go of the command.
-        while (item := await self._stream.receive()) is not None:
-            if item[0] in CHANNELS:
+        with self._told():
+            while (item := await self._conversation.receive()) is not None:
                 self._kept.append((CHANNELS[item[0]], item[1]))
+
+    async def aclose(self) -> None:
+        if self.background:
+            self._conversation.abandon()
+        else:
+            await self.cancel()
+
+    async def _control(
+        self, *, signal: int | None = None, grace: float | None = None, size: TerminalSize | None = None
+    ) -> None:
+        if self._conversation.closed:
+            return
+        with contextlib.suppress(NotFoundError):  # it has ended
+            await control(self._line, self._request.ref, self._command_id, signal=signal, grace=grace, size=size)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            with told(self._request):
+                yield
+        except (NotFoundError, NotAvailableError, NotRunningError) as error:
+            if not self._conversation.resumed or type(error).__name__ not in _UNKNOWN:
+                raise
+            raise UnavailableError(
+                f"the connection to the daemon was lost while a command ran, and it cannot be taken up again: {error}",
+                hint="look what it did, then run it again",
+            ) from error
+
+
+async def control(
+    line: Line,
+    ref: str,
+    command_id: str,
+    *,
+    signal: int | None = None,
+    grace: float | None = None,
+    size: TerminalSize | None = None,
+) -> None:
+    request = ask.Control(ref=ref, command_id=command_id, token=new_id(), signal=signal, grace=grace, size=size)
+    await line.call(type(None), request)
+
+
+def new_id() -> str:
+    return secrets.token_hex(8)
+
+
+async def _begin_at_last(line: Line, request: ask.Exec) -> Conversation:
+    """Asks again after a lost connection: the daemon, and the guest, know what has begun."""
+    lost: Exception = ConnectionResetError("the connection was lost")
+    for attempt in range(_ATTEMPTS):
+        try:
+            return await _begin(line, replace(request, again=attempt > 0))
+        except ConnectionError as error:
+            lost = error
+        except RemoteError as error:
+            if attempt and error.code in _UNKNOWN:
+                raise ConnectionResetError(str(error)) from error
+            raise
+    raise lost
+
+
+async def _begin(line: Line, request: ask.Exec) -> Conversation:
+    connection = await line.connect()
+    stream = connection.open(request.op, request.arguments())
+    try:
+        message = await stream.receive_message()
+        if message is None:
+            await stream.result()
+            raise ProtocolError("a command ended before it began")
+    except asyncio.CancelledError:
+        stream.cancel()
+        with contextlib.suppress(RemoteError, ConnectionError, TimeoutError):
+            async with asyncio.timeout(_END_PATIENCE):
+                await stream.result()
+        raise
+    conversation = Conversation(
+        stream, _reopen(line, ask.Attach(ref=request.ref, command_id=request.options.id, since=0))
+    )
+    conversation.begin(message)
+    return conversation
+
+
+def _reopen(line: Line, request: ask.Attach) -> Reopen:
+    async def reopen(since: int | None) -> Stream:
+        connection = await line.connect()
+        again = request if request.since is None else replace(request, since=since)
+        return connection.open(again.op, again.arguments())
+
+    return reopen

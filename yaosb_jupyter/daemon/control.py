@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from yaosb_jupyter.daemon.held import HeldCommands
 from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.version import __version__
 
@@ -28,6 +29,7 @@ class Control:
     def __init__(self) -> None:
         self.stopped = asyncio.Event()
         self.connections: set[Connection] = set()
+        self.held = HeldCommands()
         self._serving = 0
         self._retiring = False
 

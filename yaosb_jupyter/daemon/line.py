@@ -31,6 +31,10 @@ class Line:
         self._dialling = asyncio.Lock()
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     async def connect(self) -> Connection:
         """The connection, made anew where it was lost."""
         async with self._dialling:

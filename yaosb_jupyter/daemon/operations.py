@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.control import Control
-from yaosb_jupyter.daemon.streaming import carry, received, run_command, send_items, send_logs, with_progress
-from yaosb_jupyter.errors import ProtocolError, SandboxError
+from yaosb_jupyter.daemon.held import Departed, follow
+from yaosb_jupyter.daemon.streaming import carry, received, send_items, send_logs, with_progress
+from yaosb_jupyter.errors import NotFoundError, ProtocolError, SandboxError
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.wire.codec import to_json
@@ -22,11 +26,11 @@ R = TypeVar("R", bound=ask.Request)
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """One client's connection: what it may do, and the commands it runs, by the ids of their streams."""
+    """One client's connection: what it may do. ``departed`` returns when the client's process has ended."""
 
     service: Service
     control: Control
-    commands: dict[int, ExecStream] = field(default_factory=dict)
+    departed: Departed
 
 
 Serve = Callable[[Session, Stream, R], Awaitable[Any]]
@@ -89,24 +93,53 @@ async def _pools(session: Session, stream: Stream, _asked: ask.Pools) -> None:
 
 @_serves(ask.Exec)
 async def _exec(session: Session, stream: Stream, asked: ask.Exec) -> Any:
-    command = await session.service.exec_stream(asked.ref, asked.options)
-    session.commands[stream.id] = command
-    try:
-        return await run_command(stream, command, stdin=asked.options.stdin)
-    finally:
-        del session.commands[stream.id]
+    held = session.control.held.find(asked.options.id)
+    if held is None and asked.again:
+        with contextlib.suppress(NotFoundError):  # it has not begun
+            return await _attach(session, stream, ask.Attach(ref=asked.ref, command_id=asked.options.id, since=0))
+    if held is None:
+        begin = functools.partial(session.service.exec_stream, asked.ref, asked.options)
+        held = session.control.held.hold(asked.options.id or secrets.token_hex(8), begin)
+    return await held.serve(stream, 0, session.departed)
 
 
-@_serves(ask.ExecSignal)
-async def _exec_signal(session: Session, _stream: Stream, asked: ask.ExecSignal) -> None:
-    if (command := session.commands.get(asked.stream)) is not None:
-        await command.signal(asked.signal)
+@_serves(ask.Attach)
+async def _attach(session: Session, stream: Stream, asked: ask.Attach) -> Any:
+    held = session.control.held.find(asked.command_id)
+    if held is None or asked.since is None:
+        command = await session.service.attach(asked.ref, asked.command_id, asked.since)
+        if command.background or asked.since is None:
+            return await follow(stream, command)
+
+        async def begun() -> ExecStream:
+            return command
+
+        held = session.control.held.hold(asked.command_id, begun, since=asked.since)
+    assert asked.since is not None
+    return await held.serve(stream, asked.since, session.departed)
 
 
-@_serves(ask.ExecCancel)
-async def _exec_cancel(session: Session, _stream: Stream, asked: ask.ExecCancel) -> None:
-    if (command := session.commands.get(asked.stream)) is not None:
+@_serves(ask.Control)
+async def _control(session: Session, _stream: Stream, asked: ask.Control) -> None:
+    signum = asked.signal if session.control.held.first_time(asked.token) else None
+    held = session.control.held.find(asked.command_id)
+    if held is None:
+        return await session.service.control(
+            asked.ref, asked.command_id, signal=signum, grace=asked.grace, size=asked.size
+        )
+    command = await held.command()
+    if signum is not None:
+        await command.signal(signum)
+    if asked.size is not None:
+        await command.resize(asked.size)
+    if asked.grace is not None:
         await command.cancel(asked.grace)
+    return None
+
+
+@_serves(ask.Commands)
+async def _commands(session: Session, stream: Stream, asked: ask.Commands) -> None:
+    await send_items(stream, await session.service.commands(asked.ref))
 
 
 @_serves(ask.Dial)
@@ -177,6 +210,7 @@ _plain(ask.Get, lambda service, asked: service.get(asked.ref))
 _plain(ask.Start, lambda service, asked: service.start(asked.ref))
 _plain(ask.Stop, lambda service, asked: service.stop(asked.ref, asked.timeout))
 _plain(ask.Remove, lambda service, asked: service.remove(asked.ref))
+_plain(ask.Spawn, lambda service, asked: service.spawn(asked.ref, asked.options))
 _plain(ask.KillProcess, lambda service, asked: service.kill_process(asked.ref, asked.pattern))
 _plain(
     ask.Heartbeat,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from yaosb_jupyter.types import CreateOptions, ExecOptions, ListFilter, PoolSpec
+from yaosb_jupyter.types import CreateOptions, ExecOptions, ListFilter, PoolSpec, TerminalSize
 from yaosb_jupyter.wire.codec import from_json, to_json
 
 
@@ -75,24 +75,54 @@ class Remove(Request, op="remove"):
 
 @dataclass(frozen=True, kw_only=True)
 class Exec(Request, op="exec"):
-    """``{"started": true}``, then output as data, both ways; the value is an `ExitStatus`."""
+    """A conversation as `yaosb_jupyter.link.resume` holds it; the value is an `ExitStatus`.
+
+    ``options.id`` is the client's choice. ``again``: it was asked for before, and the answer was lost.
+    """
+
+    ref: str
+    options: ExecOptions
+    again: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attach(Request, op="exec.attach"):
+    """The same, from an offset on; without ``since`` its end only."""
+
+    ref: str
+    command_id: str
+    since: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control(Request, op="exec.control", repeatable=True):
+    """Not a message of the command's own stream, where it would wait behind stdin that nobody reads.
+
+    With ``grace``, returns when the command has ended, if it is in the foreground. ``token``: what comes with it again
+    is not done again.
+    """
+
+    ref: str
+    command_id: str
+    token: str
+    signal: int | None = None
+    grace: float | None = None
+    size: TerminalSize | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spawn(Request, op="exec.spawn", repeatable=True):
+    """``options.id`` is the client's choice."""
 
     ref: str
     options: ExecOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecSignal(Request, op="exec.signal"):
-    """Not a message of the command's own stream, where it would wait behind stdin that nobody reads."""
+class Commands(Request, op="exec.list", repeatable=True):
+    """Messages ``{"items": [CommandInfo, ...]}``."""
 
-    stream: int
-    signal: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExecCancel(Request, op="exec.cancel"):
-    stream: int
-    grace: float
+    ref: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,12 +54,19 @@ class Server:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        await self._control.held.close()
 
     def _accept(self) -> Connection:
-        session = Session(service=self._service(), control=self._control)
+        session = Session(
+            service=self._service(),
+            control=self._control,
+            departed=lambda: process_ended(client),
+        )
+        client = 0
 
         def admit(hello: Mapping[str, Any]) -> None:
-            self._admit(connection, hello)
+            nonlocal client
+            client = self._admit(connection, hello)
             self._control.connections.add(connection)
             log.debug("client %s is connected", hello.get("pid"))
 
@@ -72,8 +79,9 @@ class Server:
         )
         return connection
 
-    def _admit(self, connection: Connection, hello: Mapping[str, Any]) -> None:
-        uid = peer_uid(connection.extra_info("socket"))
+    def _admit(self, connection: Connection, hello: Mapping[str, Any]) -> int:
+        """The client's process. Raises `AuthError`."""
+        pid, uid = peer(connection.extra_info("socket"))
         if uid not in (None, 0, os.geteuid()):
             raise AuthError(f"user {uid} may not use this daemon", hint="each user has a daemon of their own")
         given = hello.get("secret")
@@ -81,6 +89,7 @@ class Server:
             raise AuthError(
                 "the secret is wrong", hint="where its file was changed or removed: stop the daemon by its process id"
             )
+        return pid
 
 
 def _bind(path: Path) -> socket.socket:
@@ -95,9 +104,27 @@ def _bind(path: Path) -> socket.socket:
     return bound
 
 
-def peer_uid(sock: socket.socket) -> int | None:
-    """Who is at the other end of a Unix socket; None where the system does not tell."""
+def peer(sock: socket.socket) -> tuple[int, int | None]:
+    """Process id (0 for unknown) and user id (None) at the other end of a Unix socket."""
     if not hasattr(socket, "SO_PEERCRED"):
-        return None
-    _, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    return int(uid)
+        return 0, None
+    pid, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return int(pid), int(uid)
+
+
+async def process_ended(pid: int) -> None:
+    """Returns when a process of this host has ended; never where the system does not tell."""
+    ended = asyncio.Event()
+    if pid <= 0 or not hasattr(os, "pidfd_open"):
+        await ended.wait()
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

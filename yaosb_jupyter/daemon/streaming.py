@@ -8,17 +8,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from yaosb_jupyter.core.service import Progress
+from yaosb_jupyter.daemon.held import KINDS
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.bytestream import ByteStream
-from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExitStatus, LogChunk, PullProgress
+from yaosb_jupyter.types import LogChunk, PullProgress
 from yaosb_jupyter.wire.codec import to_json
 
 T = TypeVar("T")
 
-KINDS = {ExecChannel.STDOUT: frames.DATA, ExecChannel.STDERR: frames.DATA_ERR}
 _LINGER = 5.0
 _BATCH = 100
 """Items a message: the largest, a sandbox with many labels, still fit."""
@@ -38,28 +37,6 @@ async def send_items(stream: Stream, items: Sequence[Any]) -> None:
             size = max(1, size // 10)
             continue
         start += size
-
-
-async def run_command(stream: Stream, command: ExecStream, *, stdin: bool) -> ExitStatus:
-    """Carries a command's output, and its input, until it ends; however this ends, the command has ended then."""
-    feeder = asyncio.create_task(_feed(stream, command)) if stdin else None
-    try:
-        await stream.send_message({"started": True})
-        while (chunk := await command.receive()) is not None:
-            await stream.send(chunk[1], KINDS[chunk[0]])
-        return await command.wait()
-    finally:
-        if feeder is not None:
-            feeder.cancel()
-        await command.aclose()
-
-
-async def _feed(stream: Stream, command: ExecStream) -> None:
-    # What goes wrong with the sandbox or the client meets the reader of the output as well, who tells it.
-    with contextlib.suppress(SandboxError, ConnectionError):
-        async for data in received(stream):
-            await command.send(data)
-        await command.close_stdin()
 
 
 async def carry(stream: Stream, connection: ByteStream) -> None:

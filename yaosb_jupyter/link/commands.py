@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from yaosb_jupyter.errors import NotAvailableError, NotFoundError, ProtocolError, SandboxError, SandboxLostError
+from yaosb_jupyter.errors import NotAvailableError, ProtocolError, SandboxError, SandboxLostError
 from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.exec import CommandResult, Control, GuestExecStream, exit_status, refused
 from yaosb_jupyter.link.resume import Conversation
@@ -87,9 +87,14 @@ class GuestCommands:
             wanted = {} if since is None else {"since": offset}
             return await self._open("attach", {"exec_id": exec_id, **wanted}, instance)
 
-        known = await self.find(exec_id)
-        conversation = Conversation(await reopen(since or 0), reopen, since=since or 0)
-        return self._stream(conversation, exec_id, timeout=None, kill=kill, background=known.background)
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT):
+                conversation = await Conversation.attach(reopen, since or 0)
+        except RemoteError as error:
+            raise refused(error, self._sandbox) from error
+        except (ConnectionError, TimeoutError) as error:
+            raise SandboxLostError(f"its guest did not answer: {error!r}", sandbox=self._sandbox) from error
+        return self._stream(conversation, exec_id, timeout=None, kill=kill)
 
     def _stream(
         self,
@@ -98,7 +103,6 @@ class GuestCommands:
         *,
         timeout: float | None,
         kill: Kill,
-        background: bool = False,
         control: Control | None = None,
     ) -> GuestExecStream:
         return GuestExecStream(
@@ -107,7 +111,7 @@ class GuestCommands:
             timeout=timeout,
             kill=kill,
             control=control or functools.partial(self.control, exec_id),
-            ended=None if background else lambda: self._acknowledge(exec_id),
+            ended=None if conversation.background else lambda: self._acknowledge(exec_id),
         )
 
     async def spawn(self, options: ExecOptions, *, cwd: str, env: Mapping[str, str]) -> CommandInfo:
@@ -117,17 +121,6 @@ class GuestCommands:
     async def list(self) -> Sequence[CommandInfo]:
         told = (await self._call("commands", {})).get("commands")
         return [self._info(one) for one in told] if isinstance(told, list) else []
-
-    async def find(self, exec_id: str) -> CommandInfo:
-        """Raises `NotFoundError`."""
-        for info in await self.list():
-            if info.id == exec_id:
-                return info
-        raise NotFoundError(
-            f"no command {exec_id!r} is known in it",
-            sandbox=self._sandbox,
-            hint="the last 32 that ended in the background are kept, until the sandbox stops",
-        )
 
     async def control(
         self,

@@ -101,8 +101,16 @@ class GuestExecStream(ExecStream):
         self._backstop = asyncio.ensure_future(self._watch(timeout)) if timeout else None
 
     @property
+    def background(self) -> bool:
+        return self._tell_ended is None
+
+    @property
     def offset(self) -> int:
         return self._conversation.offset
+
+    @property
+    def input_offset(self) -> int:
+        return self._conversation.input_offset
 
     @property
     def lost(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.guest import frames
@@ -28,19 +28,22 @@ Waits for a connection. What it raises but `ConnectionError` ends the conversati
 
 
 class Conversation:
-    """Made over an open stream. For one reader; writers take turns.
+    """Made over a stream that begins it, or by `attach`. For one reader; writers take turns.
 
     ``offset`` of the next byte of output, counting those of both kinds; ``lost`` bytes that were dropped at the other
     side before they could be sent. Without ``reopen``, a broken connection ends it.
     """
 
-    def __init__(self, stream: Stream, reopen: Reopen | None, *, since: int | None = None) -> None:
+    def __init__(self, stream: Stream, reopen: Reopen | None) -> None:
         self._stream = stream
         self._reopen: Final = reopen
-        self._begun = since is not None
-        self.offset = since or 0
+        self._begun = False
+        self.offset = 0
         self.lost = 0
-        self.acknowledged = self.offset
+        self.background = False
+        self.resumed = False
+        self._given_up = False
+        self._acknowledged = 0
         self._defers = False
         self._resuming = asyncio.Lock()
         self._input = Ring()
@@ -48,6 +51,33 @@ class Conversation:
         self._eof = False
         self._sending = asyncio.Lock()
         self._refill: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def attach(cls, reopen: Reopen, since: int) -> Self:
+        """Takes up what was begun before. Raises `RemoteError` where it is refused, and as `receive`."""
+        conversation = cls(await reopen(since), reopen)
+        conversation.offset = conversation._acknowledged = since
+        while (message := await conversation._stream.receive_message()) is None:
+            await conversation._stream.result()
+        conversation.begin(message)
+        return conversation
+
+    def begin(self, message: Mapping[str, Any]) -> None:
+        """Takes the other side's first message, where that was received by somebody else."""
+        self._note(message)
+        self._cursor = _count(message, "received")
+        self._input = Ring(self._cursor)
+        self._stream.charge(_count(message, "waiting"))
+
+    @property
+    def input_offset(self) -> int:
+        """Of the next byte of input, from the command's start."""
+        return self._input.end
+
+    @property
+    def closed(self) -> bool:
+        """The other side has ended it, or it cannot be taken up again."""
+        return self._given_up or (self._stream.closed and not self.broken)
 
     @property
     def unread(self) -> int:
@@ -57,7 +87,7 @@ class Conversation:
     @property
     def broken(self) -> bool:
         """It is to be taken up again."""
-        return self._stream.failure is not None
+        return self._stream.failure is not None and not self._given_up
 
     @property
     def resuming(self) -> bool:
@@ -100,9 +130,9 @@ class Conversation:
 
     def acknowledge(self, offset: int) -> None:
         """Output before ``offset`` will not be asked for again."""
-        if self._defers and offset > self.acknowledged:
-            self._stream.acknowledge(offset - self.acknowledged)
-            self.acknowledged = offset
+        if self._defers and offset > self._acknowledged:
+            self._stream.acknowledge(offset - self._acknowledged)
+            self._acknowledged = offset
 
     # Input
 
@@ -159,10 +189,15 @@ class Conversation:
         async with self._resuming:
             if self._stream is not broken:
                 return
-            if self._reopen is None or isinstance(cause, Farewell) or not isinstance(cause, ConnectionError):
-                raise cause
-            self._stream = await self._open_again(self._reopen)
-            self.acknowledged = self.offset
+            try:
+                if self._given_up or self._reopen is None or not _passes(cause):
+                    raise cause
+                self._stream = await self._open_again(self._reopen)
+            except Exception:
+                self._given_up = True
+                raise
+            self.resumed = True
+            self._acknowledged = self.offset
             if self._defers:
                 self._stream.defer_acknowledgement()
         self._refill = asyncio.ensure_future(self._refill_input())
@@ -190,10 +225,11 @@ class Conversation:
     def _note(self, message: Mapping[str, Any]) -> None:
         if "started" in message:
             self._begun = True
+            self.background = bool(message.get("background"))
         lost = _count(message, "lost")
         self.lost += lost
         self.offset += lost
-        self.acknowledged += lost
+        self._acknowledged += lost
 
     def end(self) -> None:
         """Nothing is sent or awaited any more; the stream is left as it is."""
@@ -204,6 +240,11 @@ class Conversation:
         """Lets go at once, of a side that goes on without this one."""
         self.end()
         self._stream.abandon()
+
+
+def _passes(cause: BaseException) -> bool:
+    """Whether another connection can be better than the one that ended so."""
+    return isinstance(cause, ConnectionError) and not isinstance(cause, Farewell)
 
 
 def _count(message: Mapping[str, Any], name: str) -> int:

@@ -135,8 +135,9 @@ class EnvironmentEvent:
 class ExecStream(ABC):
     """One running command. Not for concurrent use by several readers.
 
-    ``offset`` of the next byte of output, counting both outputs, and ``lost`` bytes that were dropped before they could
-    be received: where the runtime can take commands up again (`Capability.BACKGROUND`), else 0.
+    ``background``: the command goes on when the stream is closed. ``offset`` of the next byte of output, counting both
+    outputs, ``input_offset`` of the next byte to send, and ``lost`` bytes that were dropped before they could
+    be received: where the runtime can take commands up again (`Capability.BACKGROUND`).
 
     Output is pulled: a command whose output nobody takes blocks once the buffers between are full. The exit status
     follows the last byte. Leaving without reading to the end: call `cancel`, or `aclose` which cancels too, unless the
@@ -144,7 +145,15 @@ class ExecStream(ABC):
     """
 
     @property
+    def background(self) -> bool:
+        return False
+
+    @property
     def offset(self) -> int:
+        return 0
+
+    @property
+    def input_offset(self) -> int:
         return 0
 
     @property
@@ -275,13 +284,21 @@ class Runtime(ABC):
         raise self._without_background(runtime_id, command_id, since)
 
     async def control(
-        self, runtime_id: str, command_id: str, *, signal: int | None = None, grace: float | None = None
+        self,
+        runtime_id: str,
+        command_id: str,
+        *,
+        signal: int | None = None,
+        grace: float | None = None,
+        size: TerminalSize | None = None,
     ) -> None:
         """Sends a signal to a command's tree; with ``grace`` ends it: SIGTERM, so many seconds later SIGKILL.
 
+        ``size`` is its terminal's from now on.
+
         Returns when that is begun. Nothing happens to one that has ended. Raises as `spawn`; `NotFoundError`.
         """
-        raise self._without_background(runtime_id, command_id, signal, grace)
+        raise self._without_background(runtime_id, command_id, signal, grace, size)
 
     def _without_background(self, runtime_id: str, *_: object) -> NotAvailableError:
         return NotAvailableError(
