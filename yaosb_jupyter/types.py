@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 
-from yaosb_jupyter.checks import check_env, check_id, check_label, is_name
+from yaosb_jupyter.checks import (
+    check_env,
+    check_flag,
+    check_id,
+    check_label,
+    check_mapping,
+    check_number,
+    check_text,
+    is_name,
+    several,
+)
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.units import DurationLike, SizeLike, parse_duration, parse_size
 
 WORKDIR = "/workspace"
+
+MIN_MEMORY = 16 * 2**20
+"""Bytes of the smallest sandbox: less does not hold our guest."""
+_MAX_MEMORY = 2**50
+MAX_PIDS = 2**22  # Linux's own
 
 _E = TypeVar("_E", bound="_Choice")
 
@@ -170,18 +185,17 @@ class CreateOptions:
     start: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("id", "owner", "chat", "pool", "image", "workdir", "user", "gpus", "workspace"):
+            check_text(name, getattr(self, name))
+        for name in ("vnc", "start"):
+            check_flag(name, getattr(self, name))
+        for part in self.cmd:
+            check_text("cmd", part)
         if self.id:
             check_id(self.id)
-        for key, value in self.labels.items():
-            check_label(key, value)
-        for name, value in self.env.items():
-            check_env(name, value)
-        if self.memory is not None and self.memory < 4 * 2**20:
-            raise InvalidOptionError(f"memory={self.memory} is too small", hint='accepted: at least "4m"')
-        if self.cpus is not None and not 0.01 <= self.cpus <= 1024:
-            raise InvalidOptionError(f"cpus={self.cpus} is not valid", hint="accepted: 0.01 to 1024")
-        if self.pids is not None and self.pids < 1:
-            raise InvalidOptionError(f"pids={self.pids} is not valid", hint="accepted: a number above 0")
+        _check_pairs("labels", self.labels, check_label)
+        _check_pairs("env", self.env, check_env)
+        self._check_limits()
         if self.workdir and not self.workdir.startswith("/"):
             raise InvalidOptionError(f"workdir={self.workdir!r} is not valid", hint="accepted: an absolute path")
         for name in ("idle_timeout", "max_lifetime", "stop_timeout"):
@@ -190,6 +204,17 @@ class CreateOptions:
                 parse_duration(value, name)
         object.__setattr__(self, "labels", dict(self.labels))
         object.__setattr__(self, "env", dict(self.env))
+
+    def _check_limits(self) -> None:
+        if self.memory is not None:
+            if isinstance(self.memory, int) and self.memory < MIN_MEMORY:
+                least = f'accepted: at least "{MIN_MEMORY >> 20}m"'
+                raise InvalidOptionError(f"memory={self.memory} is too small", hint=least)
+            check_number("memory", self.memory, MIN_MEMORY, _MAX_MEMORY)
+        if self.cpus is not None:
+            check_number("cpus", self.cpus, 0.01, 1024, whole=False)
+        if self.pids is not None:
+            check_number("pids", self.pids, 1, MAX_PIDS)
 
     @classmethod
     def of(cls, id: str = "", /, **given: Unpack[CreateFields]) -> Self:
@@ -205,16 +230,22 @@ class CreateOptions:
         return cls(id=id, **values)
 
 
+def _check_pairs(field_name: str, pairs: Mapping[str, str], check: Callable[[str, str], None]) -> None:
+    check_mapping(field_name, pairs)
+    for name, value in pairs.items():
+        check(name, value)
+
+
 def _cmd(value: str | Sequence[str]) -> tuple[str, ...]:
     if value == "image":
         return ("image",)
-    return ("sh", "-c", value) if isinstance(value, str) else tuple(value)
+    return ("sh", "-c", value) if isinstance(value, str) else several("cmd", value)
 
 
 _CONVERTERS: Mapping[str, Any] = {
     "cmd": _cmd,
     "memory": lambda value: parse_size(value, "memory"),
-    "ports": lambda value: tuple(PortMapping.parse(port) for port in value),
+    "ports": lambda value: tuple(PortMapping.parse(port) for port in several("ports", value)),
     "network": lambda value: Network.of(value, "network"),
     "lifecycle": lambda value: Lifecycle.of(value, "lifecycle"),
     "idle_timeout": lambda value: parse_duration(value, "idle_timeout"),
@@ -278,10 +309,14 @@ class ExecOptions:
         if not self.argv or not self.argv[0]:
             raise InvalidOptionError("the command is empty", hint="accepted: a shell line, or a list of arguments")
         for part in self.argv:
+            if not isinstance(part, str):
+                raise InvalidOptionError(f"the command holds {part!r}, which is not text", hint="accepted: text")
             if "\0" in part:
                 raise InvalidOptionError("the command holds a NUL character")
-        for name, value in self.env.items():
-            check_env(name, value)
+        for name in ("cwd", "user"):
+            check_text(name, getattr(self, name))
+        check_flag("stdin", self.stdin)
+        _check_pairs("env", self.env, check_env)
         if self.timeout is not None:
             parse_duration(self.timeout, "timeout")
 
@@ -508,6 +543,11 @@ class ListFilter:
     lifecycle: Lifecycle | None = None
     pool: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_text("owner", self.owner)
+        check_text("pool", self.pool)
+        check_mapping("labels", self.labels)
 
 
 @dataclass(frozen=True, kw_only=True)

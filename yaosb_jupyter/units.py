@@ -9,7 +9,11 @@ from datetime import timedelta
 from yaosb_jupyter.errors import InvalidOptionError
 
 _SIZE_ACCEPTED = 'bytes, or a number with k, m, g or t ("512m", "2g")'
-_DURATION_ACCEPTED = 'seconds, a timedelta, or a number with ms, s, m, h or d ("90s", "30m"); 0 means never'
+_DURATION_ACCEPTED = (
+    'seconds, a timedelta, or a number with ms, s, m, h or d ("90s", "30m"); 0 means never; up to 100 years'
+)
+
+_LONGEST = 100 * 365 * 86400.0  # times beyond it are no dates
 
 SizeLike = int | str
 DurationLike = float | int | str | timedelta
@@ -25,34 +29,34 @@ def parse_size(value: SizeLike, field: str = "size") -> int:
 
     Raises `InvalidOptionError` naming ``field``.
     """
-    if isinstance(value, bool):
-        raise _bad(field, value, _SIZE_ACCEPTED)
-    if isinstance(value, int):
-        if value < 0:
-            raise _bad(field, value, _SIZE_ACCEPTED)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    match = _SIZE.fullmatch(value)
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise _bad(field, value, _SIZE_ACCEPTED)
-    return int(float(match[1]) * _SIZE_FACTORS[match[2].lower()])
+    size = float(match[1]) * _SIZE_FACTORS[match[2].lower()]
+    if math.isinf(size):
+        raise _bad(field, value, _SIZE_ACCEPTED)
+    return int(size)
 
 
 def parse_duration(value: DurationLike, field: str = "duration") -> float:
     """``value`` in seconds, fractions kept; compound forms such as ``"1h30m"`` are accepted.
 
-    Raises `InvalidOptionError` naming ``field`` for what is negative, not finite or not understood.
+    Raises `InvalidOptionError` naming ``field`` for what is negative, too long or not understood.
     """
+    seconds: float
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
-    elif isinstance(value, bool):
-        raise _bad(field, value, _DURATION_ACCEPTED)
-    elif isinstance(value, int | float):
-        seconds = float(value)
-    else:
+    elif isinstance(value, str):
         seconds = _parse_duration_text(value, field)
-    if not math.isfinite(seconds) or seconds < 0:
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = value
+    else:
         raise _bad(field, value, _DURATION_ACCEPTED)
-    return seconds
+    if not 0 <= seconds <= _LONGEST:
+        raise _bad(field, value, _DURATION_ACCEPTED)
+    return float(seconds)
 
 
 def _parse_duration_text(text: str, field: str) -> float:

@@ -9,7 +9,7 @@ from yaosb_jupyter.checks import RESERVED_LABELS
 from yaosb_jupyter.core.labels import DATA_DIR, MANAGED_BY, OWNER, POLICY, UID, from_labels, to_labels
 from yaosb_jupyter.core.names import new_id
 from yaosb_jupyter.tai.runtimes.base import EnvironmentState
-from yaosb_jupyter.types import CreateOptions, SandboxRecord, Status
+from yaosb_jupyter.types import MIN_MEMORY, CreateOptions, SandboxRecord, Status
 
 
 def state_of(record: SandboxRecord, **labels: str) -> EnvironmentState:
@@ -65,15 +65,18 @@ def test_what_is_not_ours(labels: dict[str, str]) -> None:
     assert from_labels(state, pool="near", now=CREATED) is None
 
 
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+
+
 @given(
     st.fixed_dictionaries(
         {},
         optional={
             "idle_timeout": st.floats(0, 1e9),
             "cpus": st.floats(0.01, 1024),
-            "memory": st.integers(2**22, 2**50),
-            "cmd": st.lists(st.text(min_size=1), max_size=3).map(tuple),
-            "chat": st.text(max_size=20),
+            "memory": st.integers(MIN_MEMORY, 2**50),
+            "cmd": st.lists(TEXT, max_size=3).map(tuple),
+            "chat": TEXT,
             "vnc": st.booleans(),
             "start": st.booleans(),
         },

@@ -18,7 +18,7 @@ def test_lifecycles_as_people_write_them(value: str) -> None:
     ("fields", "named"),
     [
         ({"lifecycle": "forever"}, "lifecycle='forever'.*one-shot, session"),
-        ({"memory": "1k"}, "memory=1024.*4m"),
+        ({"memory": "4m"}, "memory=4194304 is too small.*16m"),
         ({"cpus": 0}, "cpus="),
         ({"pids": 0}, "pids="),
         ({"workdir": "relative"}, "workdir="),
@@ -30,12 +30,36 @@ def test_lifecycles_as_people_write_them(value: str) -> None:
         ({"labels": {"": "x"}}, "labels"),
         ({"env": {"A B": "x"}}, "env: 'A B'"),
         ({"env": {"A": "x\0"}}, "env"),
+        ({"id": 5}, "id=5"),
+        ({"id": None}, "id=None"),
+        ({"owner": 5}, "owner=5"),
+        ({"image": b"x"}, "image=b'x'"),
+        ({"user": "a\udc80"}, "user="),
+        ({"memory": 1.5}, "memory=1.5"),
+        ({"memory": "9" * 400}, "memory="),
+        ({"memory": 2**70}, "memory="),
+        ({"cpus": "x"}, "cpus='x'"),
+        ({"cpus": True}, "cpus=True"),
+        ({"pids": 10**12}, "pids=1000000000000.*1 to 4194304"),
+        ({"pids": 1.5}, "pids=1.5"),
+        ({"max_lifetime": 10**400}, "max_lifetime="),
+        ({"idle_timeout": "1000000d"}, "idle_timeout=.*100 years"),
+        ({"idle_timeout": b"1"}, "idle_timeout="),
+        ({"labels": ["a"]}, "labels="),
+        ({"labels": {5: "x"}}, "labels=5"),
+        ({"env": 5}, "env=5"),
+        ({"env": {"A": 5}}, "env"),
+        ({"cmd": 5}, "cmd=5"),
+        ({"cmd": ["echo", 5]}, "cmd=5"),
+        ({"ports": 8080}, "ports=8080.*a list"),
+        ({"ports": "8080"}, "ports='8080'.*a list"),
+        ({"start": "no"}, "start='no'"),
         ({"colour": "red"}, "unknown option 'colour'.*accepted.*image"),
     ],
 )
 def test_bad_options_are_named(fields: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidOptionError, match=named):
-        CreateOptions.of("lab", **fields)
+        CreateOptions.of(fields.pop("id", "lab"), **fields)
 
 
 def test_options_as_people_write_them() -> None:
@@ -59,7 +83,7 @@ def test_every_reserved_label_is_refused() -> None:
             CreateOptions(labels={key: "x"})
 
 
-@pytest.mark.parametrize("argv", [(), ("",), ("a", "b\0c")])
+@pytest.mark.parametrize("argv", [(), ("",), ("a", "b\0c"), ("echo", 5)])
 def test_bad_commands(argv: tuple[str, ...]) -> None:
     with pytest.raises(InvalidOptionError, match="command"):
         ExecOptions(argv=argv)

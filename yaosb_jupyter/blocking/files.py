@@ -34,7 +34,8 @@ class Files(Face):
 
     def write(self, path: str, content: str | bytes | Iterable[bytes], *, mode: int | None = None) -> FileInfo:
         """Replaces a file at once, its directories made; text is UTF-8. ``mode`` as in chmod."""
-        given = content if isinstance(content, str | bytes) else feed(content)
+        whole = str | bytes | bytearray | memoryview
+        given = content if isinstance(content, whole) or not isinstance(content, Iterable) else feed(content)
         return self._run(lambda: self._inner.write(path, given, mode=mode))
 
     def list(self, path: str = "") -> Sequence[FileInfo]:

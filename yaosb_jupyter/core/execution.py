@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypedDict
 
+from yaosb_jupyter.checks import several
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.output import DEFAULT_MAX_OUTPUT, Tail
 from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, OutputLimitExceededError
@@ -66,7 +67,7 @@ class ExecFields(CommandFields, total=False):
 
 def exec_options(command: CommandLine, *, stdin: bool, fields: CommandFields) -> ExecOptions:
     """A string is for ``sh -c``, a list stays as it is. Raises `InvalidOptionError`."""
-    argv = ("sh", "-c", command) if isinstance(command, str) else tuple(command)
+    argv = ("sh", "-c", command) if isinstance(command, str) else several("command", command)
     if isinstance(command, str) and not command.strip():
         argv = ()
     timeout = fields.get("timeout")
@@ -74,7 +75,7 @@ def exec_options(command: CommandLine, *, stdin: bool, fields: CommandFields) ->
     return ExecOptions(
         argv=argv,
         cwd=fields.get("cwd") or "",
-        env=dict(fields.get("env") or {}),
+        env=fields.get("env") or {},
         user=fields.get("user") or "",
         timeout=None if timeout is None else parse_duration(_seconds(timeout), "timeout") or None,
         stdin=stdin,

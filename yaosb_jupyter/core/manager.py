@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack
 
+from yaosb_jupyter.checks import check_text
 from yaosb_jupyter.core.clock import Clock
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.controller import Controller
@@ -75,7 +76,7 @@ class AsyncManager:
 
     async def get(self, ref: str) -> AsyncSandbox:
         """Raises `NotFoundError`, for another owner's too."""
-        return self._handle(await self._service.get(ref))
+        return self._handle(await self._service.get(_named(ref)))
 
     async def get_or_create(
         self, id: str = "", /, *, progress: Progress | None = None, **fields: Unpack[CreateFields]
@@ -113,7 +114,7 @@ class AsyncManager:
         return await (await self.get(ref)).stop(timeout)
 
     async def remove(self, ref: str) -> None:
-        await self._service.remove(ref)
+        await self._service.remove(_named(ref))
 
     async def exec(self, ref: str, command: CommandLine, **fields: Unpack[ExecFields]) -> ExecResult[str]:
         """See `AsyncSandbox.exec`, which also gives bytes and calls back."""
@@ -124,10 +125,10 @@ class AsyncManager:
         return (await self.get(ref)).stream(command, **fields)
 
     async def kill_process(self, ref: str, pattern: str) -> Sequence[int]:
-        return await self._service.kill_process(ref, pattern)
+        return await (await self.get(ref)).kill_process(pattern)
 
     async def heartbeat(self, ref: str, *, active: bool, process_count: int = 0) -> None:
-        await self._service.heartbeat(ref, active=active, process_count=process_count)
+        await (await self.get(ref)).heartbeat(active=active, process_count=process_count)
 
     async def cleanup(self) -> Sequence[str]:
         """Applies the lifecycles now; returns the ids of what was stopped or removed."""
@@ -193,6 +194,11 @@ class Opening:
         opener = self._opener or partial(_open_host, state_dir=settings.runtimes_dir)
         controller = await Controller.open(settings, opener=opener, clock=self._clock)
         return AsyncManager(controller.for_caller(Caller(owner=settings.owner, admin=True)), on_close=controller.close)
+
+
+def _named(ref: str) -> str:
+    check_text("id", ref)
+    return ref
 
 
 async def _open_host(spec: PoolSpec, *, runtime_dir: Path, state_dir: Path) -> Host:

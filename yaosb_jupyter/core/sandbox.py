@@ -7,6 +7,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Self, Unpack, cast, overload
 
+from yaosb_jupyter.checks import check_number, check_text
 from yaosb_jupyter.core.background import AsyncCommand
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.execution import (
@@ -23,6 +24,7 @@ from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import (
+    MAX_PIDS,
     CommandInfo,
     ExecOptions,
     ExecResult,
@@ -231,6 +233,8 @@ class AsyncSandbox:
         self, *, follow: bool = False, tail: int | None = None, since: datetime | None = None
     ) -> AsyncIterator[LogChunk]:
         """Output of its main process: the last ``tail`` lines, and with ``follow`` what comes."""
+        if tail is not None:
+            check_number("tail", tail, 0, 2**31)
         async with aclosing(cast(Any, self._service.logs(self.uid, follow=follow, tail=tail, since=since))) as chunks:
             async for chunk in chunks:
                 yield chunk
@@ -241,14 +245,17 @@ class AsyncSandbox:
         Raises `PortUnavailableError` where nothing listens there, `NotRunningError`, `NotAvailableError` where its
         pool cannot reach ports. Being open is not use of the sandbox, bytes that move are.
         """
+        check_number("port", port, 1, 65535)
         return await self._service.dial(self.uid, port)
 
     async def kill_process(self, pattern: str) -> Sequence[int]:
         """Ends the processes whose full command line matches the regular expression; returns their pids inside."""
+        check_text("pattern", pattern)
         return await self._service.kill_process(self.uid, pattern)
 
     async def heartbeat(self, *, active: bool, process_count: int = 0) -> None:
         """Tells the manager whether something is going on inside; only ``active`` postpones the idle timeout."""
+        check_number("process_count", process_count, 0, MAX_PIDS)
         await self._service.heartbeat(self.uid, active=active, process_count=process_count)
 
     async def close(self) -> None:

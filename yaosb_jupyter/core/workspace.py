@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from pathlib import Path
 
+from yaosb_jupyter.checks import check_number
 from yaosb_jupyter.core.service import Service
+from yaosb_jupyter.errors import InvalidOptionError
+from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
 
 _PIECE = 1 << 20
+_MAX_SIZE = 2**63 - 1  # of a file
 
 
 class Files:
@@ -25,6 +29,12 @@ class Files:
     def __repr__(self) -> str:
         return f"<files of sandbox {self._id!r}>"
 
+    def _volume(self, *paths: str) -> Volume:
+        for path in paths:
+            if not isinstance(path, str):
+                raise InvalidOptionError(f"path={path!r} is not valid", hint="accepted: text")
+        return self._service.volume(self._uid)
+
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
         """A file's content from byte ``offset``, at most ``size`` bytes. For big files see `stream`."""
         return b"".join([piece async for piece in self.stream(path, offset=offset, size=size)])
@@ -34,35 +44,38 @@ class Files:
 
     def stream(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         """A file's content in pieces of at most 1 MiB."""
-        return self._service.volume(self._uid).read(path, offset=offset, size=size)
+        check_number("offset", offset, 0, _MAX_SIZE)
+        if size is not None:
+            check_number("size", size, 0, _MAX_SIZE)
+        return self._volume(path).read(path, offset=offset, size=size)
 
     async def write(
         self, path: str, content: str | bytes | AsyncIterable[bytes], *, mode: int | None = None
     ) -> FileInfo:
         """Replaces a file at once, its directories made; text is UTF-8. ``mode`` as in chmod."""
-        data = content.encode() if isinstance(content, str) else content
-        pieces = _pieces(data) if isinstance(data, bytes) else data
-        return await self._service.volume(self._uid).write(path, pieces, mode=mode)
+        if mode is not None:
+            check_number("mode", mode, 0, 0o7777)
+        return await self._volume(path).write(path, _pieces_of(content), mode=mode)
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
         """A directory's entries, sorted by name."""
-        return await self._service.volume(self._uid).list(path)
+        return await self._volume(path).list(path)
 
     async def stat(self, path: str) -> FileInfo:
         """Of the file itself: a link is not followed, its target told."""
-        return await self._service.volume(self._uid).stat(path)
+        return await self._volume(path).stat(path)
 
     async def mkdir(self, path: str) -> None:
         """Makes a directory and its parents. No-op where it exists."""
-        await self._service.volume(self._uid).mkdir(path)
+        await self._volume(path).mkdir(path)
 
     async def remove(self, path: str, *, recursive: bool = False) -> None:
         """Removes a file, a link, or a directory (a full one only if ``recursive``)."""
-        await self._service.volume(self._uid).remove(path, recursive=recursive)
+        await self._volume(path).remove(path, recursive=recursive)
 
     async def rename(self, source: str, target: str) -> None:
         """Moves within the workspace, replacing a file."""
-        await self._service.volume(self._uid).rename(source, target)
+        await self._volume(source, target).rename(source, target)
 
     async def upload(
         self, source: str | Path, target: str, *, progress: Callable[[CopyProgress], None] | None = None
@@ -72,7 +85,7 @@ class Files:
         A directory that is there is filled, files are replaced; each is seen when it is whole. Links and special files
         below ``source`` are left out, and told. ``progress`` is called on the loop.
         """
-        return await self._service.volume(self._uid).push(Path(source), target, progress)
+        return await self._volume(target).push(Path(source), target, progress)
 
     async def download(
         self, source: str, target: str | Path, *, progress: Callable[[CopyProgress], None] | None = None
@@ -81,7 +94,25 @@ class Files:
 
         Whatever the sandbox holds or sends, nothing outside of ``target`` is written.
         """
-        return await self._service.volume(self._uid).pull(source, Path(target), progress)
+        return await self._volume(source).pull(source, Path(target), progress)
+
+
+def _pieces_of(content: object) -> AsyncIterable[bytes]:
+    if isinstance(content, str):
+        try:
+            content = content.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidOptionError(
+                f"the content cannot be written as UTF-8: {error.reason}", hint="encode it yourself, and give bytes"
+            ) from error
+    if isinstance(content, bytes | bytearray | memoryview):
+        return _pieces(bytes(content))
+    if isinstance(content, AsyncIterable):
+        return content
+    raise InvalidOptionError(
+        f"content of type {type(content).__name__} cannot be written",
+        hint="accepted: text, bytes, an asynchronous iterable of bytes",
+    )
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
