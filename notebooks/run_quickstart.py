@@ -82,7 +82,10 @@ def main() -> int:
     try:
         client.execute()
     except CellExecutionError as error:
-        print(f"\n{error}\nthe quickstart failed; without an engine: YAO_TAI_ADDR=embedded", file=sys.stderr)
+        print(
+            f"\n{error}\nthe quickstart failed; without an engine: YAO_TAI_ADDR=embedded make quickstart",
+            file=sys.stderr,
+        )
         return 1
     finally:
         nbformat.write(notebook, output / NOTEBOOK.name)

@@ -12,12 +12,14 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from yaosb_jupyter.blocking.entry import connect
 from yaosb_jupyter.blocking.manager import Manager
+from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.blocking.stream import CommandStream
 from yaosb_jupyter.daemon.log import log_to_stderr
 from yaosb_jupyter.daemon.place import Place
@@ -36,6 +38,7 @@ _PIECE = 1 << 16
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    warnings.showwarning = lambda message, *_: print(f"yaosb: warning: {message}", file=sys.stderr)
     args = _parser().parse_args(argv)
     try:
         return int(args.run(args))
@@ -63,15 +66,21 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--idle-exit", metavar="DURATION", help="end after this long without use (default: never)")
     serve.set_defaults(run=_serve)
 
-    stop = verbs.add_parser("stop", parents=[common], help="stop the daemon; sandboxes go on")
-    stop.set_defaults(run=_stop)
+    shutdown = verbs.add_parser("shutdown", parents=[common], help="end the daemon; sandboxes go on")
+    shutdown.set_defaults(run=_shutdown)
 
     listing = verbs.add_parser("ls", parents=[told], help="list sandboxes")
     listing.set_defaults(run=_ls)
 
-    remove = verbs.add_parser("rm", parents=[common], help="remove sandboxes with their files")
-    remove.add_argument("ids", nargs="+", metavar="ID")
-    remove.set_defaults(run=_rm)
+    acts: Sequence[tuple[str, str, Callable[[Sandbox], object]]] = (
+        ("start", "start stopped sandboxes", Sandbox.start),
+        ("stop", "stop sandboxes, keeping their files (the daemon: shutdown)", Sandbox.stop),
+        ("rm", "remove sandboxes with their files", Sandbox.remove),
+    )
+    for name, does, act in acts:
+        verb = verbs.add_parser(name, parents=[common], help=does)
+        verb.add_argument("ids", nargs="+", metavar="ID")
+        verb.set_defaults(run=_each, act=act)
 
     create = verbs.add_parser("create", parents=[told], help="create a sandbox")
     create.add_argument("id", nargs="?", default="", metavar="ID")
@@ -109,7 +118,7 @@ def _serve(args: argparse.Namespace) -> int:
     return 0
 
 
-def _stop(args: argparse.Namespace) -> int:
+def _shutdown(args: argparse.Namespace) -> int:
     pid = asyncio.run(stop_daemon(Place.of(_settings(args))))
     print("no daemon runs" if pid is None else f"stopped the daemon (process {pid})")
     return 0
@@ -125,13 +134,14 @@ def _ls(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rm(args: argparse.Namespace) -> int:
+def _each(args: argparse.Namespace) -> int:
+    """Nothing is done where one of them is not there."""
     failed = False
     with _connect(args) as manager:
-        for id in args.ids:
+        for sandbox in [manager.get(id) for id in args.ids]:
             try:
-                manager.remove(id)
-                print(id)
+                args.act(sandbox)
+                print(sandbox.id)
             except SandboxError as error:
                 print(f"yaosb: {error}", file=sys.stderr)
                 failed = True

@@ -51,8 +51,9 @@ def test_from_create_to_rm(yaosb: Shell) -> None:
     (info,) = json.loads(yaosb("ls", "--json").stdout)
     assert (info["id"], info["status"]) == ("lab", "running")
     failed = yaosb("rm", "lab", "nothing", code=1)
-    assert failed.stdout == "lab\n"
+    assert failed.stdout == "", "nothing is removed where one of them is not there"
     assert "nothing" in failed.stderr
+    assert yaosb("rm", "lab").stdout == "lab\n"
     assert yaosb("ls").stdout.split() == headings.split()
 
 
@@ -83,12 +84,31 @@ def test_exec_can_be_interrupted(yaosb: Shell, station: Station) -> None:
     wait_until(lambda: not is_alive(pid))
 
 
-def test_stop(yaosb: Shell, station: Station) -> None:
+def test_shutdown(yaosb: Shell, station: Station) -> None:
     yaosb("ls")
     pid = station.pid
-    assert yaosb("stop").stdout == f"stopped the daemon (process {pid})\n"
+    assert yaosb("shutdown").stdout == f"stopped the daemon (process {pid})\n"
     assert station.pid is None
-    assert yaosb("stop").stdout == "no daemon runs\n"
+    assert yaosb("shutdown").stdout == "no daemon runs\n"
+
+
+def test_stop_and_start_are_for_sandboxes(yaosb: Shell) -> None:
+    yaosb("create", "lab")
+    yaosb("create", "other")
+    assert yaosb("stop", "lab", "other").stdout == "lab\nother\n"
+    assert [info["status"] for info in json.loads(yaosb("ls", "--json").stdout)] == ["stopped", "stopped"]
+    assert yaosb("start", "lab").stdout == "lab\n"
+    assert yaosb("exec", "lab", "true").returncode == 0
+
+
+def test_other_settings_than_the_daemons_are_a_warning_in_a_line(yaosb: Shell, station: Station) -> None:
+    yaosb("create", "lab")
+    station.environ["YAO_SANDBOX_MEMORY"] = "64m"
+    done = yaosb("ls")
+    assert "lab" in done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("yaosb: warning: ")
+    assert "memory" in line
 
 
 def test_doctor_tells_what_is_there(yaosb: Shell) -> None:
@@ -110,9 +130,10 @@ def test_errors_are_one_line_and_what_to_do(yaosb: Shell, station: Station) -> N
     assert failed.stderr.startswith("yaosb: ")
     assert "127.0.0.1" in failed.stderr
     assert str(station.place.log) in failed.stderr
+    assert len(failed.stderr.splitlines()) == 2
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["rm"], ["ls", "--bad"]])
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["rm"], ["stop"], ["ls", "--bad"]])
 def test_what_is_not_understood_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)

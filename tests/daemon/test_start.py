@@ -111,6 +111,46 @@ async def test_a_client_with_another_runtime_directory_finds_the_daemon(
     assert station.log.count(" serving ") == 1
 
 
+async def test_a_daemon_of_other_settings_that_nobody_uses_is_replaced(
+    station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a first attempt with a pool that cannot be used is followed by one with another pool."""
+    async with await connect_async():
+        first = station.pid
+    monkeypatch.setenv("YAO_TAI_ADDR", "memory://another")
+    async with await connect_async() as manager:
+        assert [pool.address for pool in await manager.pools()] == ["memory://another"]
+    assert station.pid != first
+
+
+async def test_a_daemon_of_other_settings_that_is_used_is_told_and_kept(
+    station: Station, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = None
+    async with await connect_async() as other:
+        pid = station.pid
+        monkeypatch.setenv("YAO_TAI_ADDR", "memory://another")
+        with pytest.warns(UserWarning, match="other settings than yours.*: tai_addr. `yaosb shutdown`"):
+            await connect()
+        await other.create("lab")
+    with pytest.warns(UserWarning, match="tai_addr"):
+        manager = await connect()
+    assert [info.id for info in await manager.list()] == ["lab"]
+    assert station.pid == pid
+
+
+async def test_a_daemon_of_other_settings_that_somebody_runs_on_purpose_is_kept(
+    station: Station, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YAO_DAEMON_IDLE_EXIT", "0")
+    async with await connect_async():
+        pid = station.pid
+    monkeypatch.setenv("YAO_TAI_ADDR", "memory://another")
+    with pytest.warns(UserWarning, match="tai_addr"):
+        await connect()
+    assert station.pid == pid
+
+
 async def test_a_daemon_that_is_ending_is_waited_for(station: Station, connect: Connect) -> None:
     first = await connect()
     sandbox = await first.create("lab")

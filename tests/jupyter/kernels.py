@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
@@ -131,18 +132,19 @@ def environment(root: Path, address: str) -> dict[str, str]:
     }
 
 
-def stop_daemon(root: Path) -> None:
+def stop_daemon(root: Path, address: str) -> None:
     """Removes what the daemon of `environment` holds, and ends it."""
 
     async def remove() -> None:
-        async with await connect_async(root / "data") as manager:
+        async with await connect_async() as manager:
             for info in await manager.list():
                 await manager.remove(info.uid)
 
     facts = root / "data/daemon.json"
     if not facts.exists():
         return
-    asyncio.run(remove())
+    with patch.dict(os.environ, environment(root, address)):
+        asyncio.run(remove())
     try:
         daemon = os.pidfd_open(json.loads(facts.read_text())["pid"])
     except ProcessLookupError:

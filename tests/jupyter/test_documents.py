@@ -49,7 +49,7 @@ def test_the_example_in_python_runs(tmp_path: Path) -> None:
     try:
         done = subprocess.run([sys.executable, "-c", example], env=env, capture_output=True, text=True, timeout=60)
     finally:
-        stop_daemon(tmp_path)
+        stop_daemon(tmp_path, "memory://readme")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("42\n")
     assert done.stdout.count("Output(") == 3

@@ -30,7 +30,7 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             made.do("%sandbox create lab")
             yield made
     finally:
-        stop_daemon(root)
+        stop_daemon(root, ADDRESSES[request.param])
 
 
 def test_output_arrives_as_it_is_written(running: Kernel) -> None:

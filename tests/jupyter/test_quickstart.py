@@ -30,7 +30,7 @@ def test_the_quickstart_runs_to_its_end(runtime: str, tmp_path: Path) -> None:
             timeout=110,
         )
     finally:
-        stop_daemon(tmp_path)
+        stop_daemon(tmp_path, address)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "epoch 12/12" in done.stdout
     assert "removed: quickstart" in done.stdout

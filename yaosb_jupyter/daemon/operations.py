@@ -18,6 +18,7 @@ from yaosb_jupyter.daemon.streaming import carry, received, send_items, send_log
 from yaosb_jupyter.errors import NotFoundError, ProtocolError, SandboxError
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
+from yaosb_jupyter.types import ListFilter
 from yaosb_jupyter.wire.codec import to_json
 from yaosb_jupyter.wire.errors import error_to_json
 
@@ -52,7 +53,7 @@ def _find(op: Any) -> tuple[type[ask.Request], Serve[Any]]:
     try:
         return _TABLE[op]
     except (KeyError, TypeError):
-        raise ProtocolError(f"the daemon does not know {op!r}", hint="it may be an older one: yaosb stop") from None
+        raise ProtocolError(f"the daemon does not know {op!r}", hint="it may be an older one: yaosb shutdown") from None
 
 
 _TABLE: dict[str, tuple[type[ask.Request], Serve[Any]]] = {}
@@ -194,6 +195,9 @@ async def _daemon_status(session: Session, _stream: Stream, _asked: ask.DaemonSt
 
 @_serves(ask.DaemonStop)
 async def _daemon_stop(session: Session, _stream: Stream, asked: ask.DaemonStop) -> bool:
+    others = session.control.status().clients > 1
+    if asked.when_unused and (others or await session.service.list(ListFilter())):
+        return False
     return session.control.stop(when_idle=asked.when_idle)
 
 

@@ -6,7 +6,8 @@ import json
 import os
 import secrets
 import stat
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -50,11 +51,16 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a running daemon tells of itself; it may have ended since without taking them back."""
+    """What a running daemon tells of itself; it may have ended since without taking them back.
+
+    ``fingerprint`` of its settings; ``stays``: it does not end for want of use.
+    """
 
     pid: int
     socket: str
     version: str
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    stays: bool = False
 
 
 def prepare(place: Place) -> None:

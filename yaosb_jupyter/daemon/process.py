@@ -15,6 +15,7 @@ from yaosb_jupyter.core.lock import lock_owner
 from yaosb_jupyter.core.pool import Opener
 from yaosb_jupyter.core.service import Caller, Service
 from yaosb_jupyter.daemon.control import Control
+from yaosb_jupyter.daemon.fingerprint import fingerprint
 from yaosb_jupyter.daemon.place import Facts, Place, make_secret, prepare, read_facts, write_facts
 from yaosb_jupyter.daemon.server import Server
 from yaosb_jupyter.errors import DataDirectoryBusyError
@@ -50,7 +51,13 @@ async def run(settings: Settings, *, idle_exit: float, ready: Callable[[], None]
     server = Server(place.socket, secret, lambda: service, control)
     try:
         await server.open()
-        facts = Facts(pid=os.getpid(), socket=str(place.socket), version=__version__)
+        facts = Facts(
+            pid=os.getpid(),
+            socket=str(place.socket),
+            version=__version__,
+            fingerprint=fingerprint(settings, os.environ),
+            stays=not idle_exit,
+        )
         await asyncio.to_thread(write_facts, place, facts)
         log.info("serving %s on %s, version %s", settings.data_dir, place.socket, __version__)
         ready()

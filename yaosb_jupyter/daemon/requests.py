@@ -274,10 +274,11 @@ class DaemonStatus(Request, op="daemon.status", repeatable=True):
 class DaemonStop(Request, op="daemon.stop"):
     """Stops the daemon; sandboxes go on. With ``when_idle`` not before the last stream of others has ended.
 
-    The value tells whether it stops now.
+    With ``when_unused`` only where there are neither other clients nor sandboxes. The value tells whether it stops now.
     """
 
     when_idle: bool = False
+    when_unused: bool = False
 
 
 def parse(kind: type[Request], message: dict[str, Any]) -> Request:

@@ -9,16 +9,19 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from yaosb_jupyter.daemon.fingerprint import differences, fingerprint
 from yaosb_jupyter.daemon.log import last_lines
 from yaosb_jupyter.daemon.place import Place, prepare, read_facts, read_secret
 from yaosb_jupyter.daemon.requests import DaemonStop
 from yaosb_jupyter.errors import NotAvailableError, ProtocolError
 from yaosb_jupyter.link.connection import Connection, RemoteError, dial_unix
+from yaosb_jupyter.settings import load_settings
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.version import __version__, is_newer
 from yaosb_jupyter.wire.errors import error_from_json
@@ -38,7 +41,9 @@ async def reach(place: Place) -> Connection:
     await asyncio.to_thread(prepare, place)
     connection = await find(place)
     if connection is not None and is_newer(__version__, str((await connection.ready()).get("version", __version__))):
-        connection = await _hand_over(connection)
+        connection = await _hand_over(connection, DaemonStop(when_idle=True))
+    if connection is not None:
+        connection = await _agree(place, connection)
     return connection or await _start(place)
 
 
@@ -54,14 +59,36 @@ async def find(place: Place) -> Connection | None:
     except OSError:
         return None  # it has ended, or does so now
     except ProtocolError as error:
-        error.hint = f"the daemon (process {facts.pid}) is of another version: stop it with `yaosb stop`"
+        error.hint = f"the daemon (process {facts.pid}) is of another version: stop it with `yaosb shutdown`"
         raise
 
 
-async def _hand_over(connection: Connection) -> Connection | None:
-    """Asks an older daemon to end: at once where nobody else is being served, else it stays in use till then."""
+async def _agree(place: Place, connection: Connection) -> Connection | None:
+    """The connection where the daemon has our settings; where it has others, it is asked to end if it is of no use.
+
+    Else it is used as it is, with a warning: its sandboxes are to stay reachable.
+    """
+    facts = await asyncio.to_thread(read_facts, place)
+    if facts is None:
+        return connection
+    settings = await asyncio.to_thread(load_settings, data_dir=place.data_dir, runtime_dir=place.runtime_dir)
+    differing = ", ".join(differences(fingerprint(settings, os.environ), facts.fingerprint))
+    if not differing:
+        return connection
+    kept = connection if facts.stays else await _hand_over(connection, DaemonStop(when_unused=True))
+    if kept is not None:
+        warnings.warn(
+            f"the daemon (process {facts.pid}) of {place.data_dir} runs with other settings than yours, and its own "
+            f"hold: {differing}. `yaosb shutdown` ends it; the next one has yours",
+            stacklevel=2,
+        )
+    return kept
+
+
+async def _hand_over(connection: Connection, request: DaemonStop) -> Connection | None:
+    """Asks a daemon to end, and gives the connection where it does not now."""
     try:
-        answer = await connection.call(DaemonStop.op, DaemonStop(when_idle=True).arguments())
+        answer = await connection.call(request.op, request.arguments())
         if not answer.get("value"):
             return connection
     except (RemoteError, ConnectionError):
@@ -160,7 +187,8 @@ async def _judge(place: Place, word: bytes) -> None:
         raise NotAvailableError("the daemon died while it was starting", hint=await _log_hint(place)) from None
     if "error" in message:
         error = error_from_json(message["error"])
-        error.add_note(f"the daemon could not be started; {await _log_hint(place)}")
+        # The log is not shown: what it holds beside the error is our stack.
+        error.add_note(f"the daemon could not be started; its log: {place.log}")
         raise error
 
 
