@@ -7,6 +7,7 @@ import json
 from tests.contract.box import Box
 from tests.contract.conftest import MakeBox
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
+from yaosb_jupyter.types import Status
 
 MIB = 2**20
 
@@ -77,6 +78,15 @@ async def test_x18_the_cap_of_hogs_holds_for_all_processes_together(make_box: Ma
         assert ended_well < 4
     else:
         assert ended_well == 4
+
+
+async def test_x18_files_in_memory_leave_room_for_commands(make_box: MakeBox, info: RuntimeInfo) -> None:
+    box = await make_box(memory=128 * MIB)
+    if applies(Capability.MEMORY_LIMIT, info.isolation.memory, info):
+        for place in ("/tmp", "/dev/shm", "/dev"):
+            await box.sh(f"head -c {160 * MIB} /dev/zero > {place}/fill")
+        assert await hog(box, 16 * MIB) == 0
+        assert (await box.runtime.inspect(box.runtime_id)).status is Status.RUNNING
 
 
 async def test_x18_the_pids_cap_is_met(make_box: MakeBox, info: RuntimeInfo) -> None:

@@ -64,11 +64,12 @@ def arguments(
     share_network: bool,
     own_proc: bool,
     temporary_size: int,
+    shared_size: int,
 ) -> list[str]:
     """What follows the program's name.
 
-    ``own_proc`` False shows the outer /proc, where a fresh one is refused; ``temporary_size`` bytes of /tmp, which lies
-    in memory.
+    ``own_proc`` False shows the outer /proc, where a fresh one is refused; ``temporary_size`` bytes of /tmp and
+    ``shared_size`` of /dev/shm, which lie in memory.
     """
     words = ["--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     # Under the outer /proc, numbers must be the outer ones too.
@@ -78,12 +79,14 @@ def arguments(
     words += ["--new-session"]
     words += [word for link in map(Path, SYSTEM) if link.is_symlink() for word in _symlink(link)]
     # A tmpfs at /run and /tmp first: binds go into them.
-    size = ["--size", str(temporary_size)]
-    words += [*size, "--tmpfs", "/tmp", "--tmpfs", "/run", "--dev", "/dev", *size, "--tmpfs", "/dev/shm"]
+    words += ["--size", str(temporary_size), "--tmpfs", "/tmp", "--tmpfs", "/run", "--dev", "/dev"]
+    words += ["--size", str(shared_size), "--tmpfs", "/dev/shm"]
     for bind in shown:
         words += ["--bind" if bind.writable else "--ro-bind", bind.source, bind.target]
     words += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"] if own_proc else ["--ro-bind", "/proc", "/proc"]
-    words += ["--remount-ro", "/run", "--remount-ro", "/", "--chdir", WORKSPACE, "--clearenv"]
+    # What is left writable in memory has a size.
+    words += ["--remount-ro", "/run", "--remount-ro", "/dev", "--remount-ro", "/"]
+    words += ["--chdir", WORKSPACE, "--clearenv"]
     for name, value in env.items():
         words += ["--setenv", name, value]
     return [*words, "--", *command]

@@ -33,7 +33,7 @@ class Found:
 
 
 def capabilities(found: Found) -> frozenset[Capability]:
-    held = set()
+    held = {Capability.BACKGROUND, Capability.TERMINALS}
     if found.grouped:
         held |= {Capability.MEMORY_LIMIT, Capability.CPU_LIMIT}
     if found.grouped or found.means.has_namespaces or found.own_user:

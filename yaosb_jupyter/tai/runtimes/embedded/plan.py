@@ -19,6 +19,7 @@ from yaosb_jupyter.types import Network
 
 SOCKET = "link.sock"
 DEFAULT_TEMPORARY_SIZE = 2**30
+MAX_SHARED_SIZE = 2**26
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
 _NEVER = ("packet", "alg", "vsock")
@@ -86,7 +87,9 @@ def _bubblewrap(
         env={**environment(view, home=WORKSPACE, temporary="/tmp"), **dict([mark(record)])},
         share_network=spec.network is Network.BRIDGE,
         own_proc=means is Means.BUBBLEWRAP,
-        temporary_size=spec.memory or DEFAULT_TEMPORARY_SIZE,
+        # Files in memory stay when their writer is killed: full, they must leave room for processes.
+        temporary_size=spec.memory // 2 or DEFAULT_TEMPORARY_SIZE,
+        shared_size=min(spec.memory // 8 or MAX_SHARED_SIZE, MAX_SHARED_SIZE),
     )
     return Launch(
         argv=[program, *words],

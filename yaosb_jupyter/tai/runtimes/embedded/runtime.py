@@ -41,7 +41,7 @@ from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord
 from yaosb_jupyter.tai.runtimes.embedded.workspace import make_workspace, remove_workspace
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import ExecOptions, LogChunk, PullProgress, SandboxStats, Status
+from yaosb_jupyter.types import CommandInfo, ExecOptions, LogChunk, PullProgress, SandboxStats, Status, TerminalSize
 
 
 class EmbeddedRuntime(Runtime):
@@ -117,13 +117,45 @@ class EmbeddedRuntime(Runtime):
 
     async def exec_stream(self, runtime_id: str, options: ExecOptions) -> ExecStream:
         environment = await self._get(runtime_id)
-        link = environment.link()
+        commands = environment.link().commands
+        try:
+            cwd, env = self._surroundings(environment, options)
+        except CommandNotFoundError as error:
+            return NotStarted(error)
+        return await commands.exec(options, cwd=cwd, env=env, kill=environment.kill)
+
+    async def spawn(self, runtime_id: str, options: ExecOptions) -> CommandInfo:
+        environment = await self._get(runtime_id)
+        commands = environment.link().commands
+        cwd, env = self._surroundings(environment, options)
+        return await commands.spawn(options, cwd=cwd, env=env)
+
+    async def commands(self, runtime_id: str) -> Sequence[CommandInfo]:
+        return await (await self._get(runtime_id)).link().commands.list()
+
+    async def attach(self, runtime_id: str, command_id: str, since: int | None = 0) -> ExecStream:
+        environment = await self._get(runtime_id)
+        return await environment.link().commands.attach(command_id, since=since, kill=environment.kill)
+
+    async def control(
+        self,
+        runtime_id: str,
+        command_id: str,
+        *,
+        signal: int | None = None,
+        grace: float | None = None,
+        size: TerminalSize | None = None,
+    ) -> None:
+        commands = (await self._get(runtime_id)).link().commands
+        await commands.control(command_id, signal=signal, grace=grace, size=size)
+
+    def _surroundings(self, environment: Environment, options: ExecOptions) -> tuple[str, Mapping[str, str]]:
+        """Working directory and environment of a command. Raises `CommandNotFoundError` for another user's."""
         record = environment.record
         if not is_own_user(options.user, self._host.means, record.user):
             message = f"user {options.user!r} is not known: an embedded sandbox has one user"
-            return NotStarted(CommandNotFoundError(message, exit_code=126, sandbox=record.spec.name))
-        cwd = working_directory(record, self._host.means, options.cwd)
-        return await link.commands.exec(options, cwd=cwd, env={**record.spec.env, **options.env}, kill=environment.kill)
+            raise CommandNotFoundError(message, exit_code=126, sandbox=record.spec.name)
+        return working_directory(record, self._host.means, options.cwd), {**record.spec.env, **options.env}
 
     async def dial(self, runtime_id: str, port: int) -> ByteStream:
         environment = await self._get(runtime_id)
