@@ -173,7 +173,10 @@ class GuestExecStream(ExecStream):
 
     async def _end(self, grace: float) -> None:
         while self._outcome is None:
-            await self._conversation.resume()  # else it may not have begun, and would later
+            try:
+                await self._conversation.resume()  # else it may not have begun, and would later
+            except ConnectionError:
+                return  # its end with its sandbox's is told by `wait`
             with contextlib.suppress(NotFoundError):
                 await self._control(grace=grace)
                 return
