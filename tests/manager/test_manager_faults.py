@@ -17,6 +17,7 @@ from tests.manager.rigs import MemoryRig, Rig
 from tests.manager.waiting import until
 from yaosb_jupyter.core.controller import Controller
 from yaosb_jupyter.core.manager import AsyncManager
+from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Caller
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
@@ -30,6 +31,7 @@ from yaosb_jupyter.errors import (
     PoolNotFoundError,
     RuntimeUnavailableError,
     SandboxError,
+    SandboxLostError,
 )
 from yaosb_jupyter.types import PoolLimits, PoolSpec, SandboxInfo, Status
 
@@ -98,6 +100,40 @@ async def test_m3_age_goes_on_after_recovery(open_on_memory: OpenManager) -> Non
     clock.advance(20 * 60)
     second = await open_on_memory(clock=clock)
     await until(lambda: _is_empty(second))
+
+
+async def test_m3_the_time_of_last_use_is_kept_over_a_restart(open_on_memory: OpenManager) -> None:
+    clock = ManualClock()
+    first = await open_on_memory(clock=clock)
+    sandbox = await first.create("lab", idle_timeout="1h")
+    clock.advance(60)
+    await sandbox.exec("true")
+    used = (await sandbox.info()).last_active
+    clock.advance(10 * 60)
+    await first.close()
+    clock.advance(5 * 60)
+    second = await open_on_memory(clock=clock)
+    again = await second.get("lab")
+    assert again.last_info.last_active == used
+    await again.exec("true")
+    assert (await again.info()).last_active == clock.now()
+
+
+async def test_m14_an_end_by_age_is_not_told_as_idleness(open_on_memory: OpenManager) -> None:
+    clock = ManualClock()
+    manager = await open_on_memory(clock=clock)
+    sandbox = await manager.create("lab", max_lifetime="1h")
+    running = asyncio.create_task(sandbox.exec("echo on > there; sleep 60"))
+    await until(lambda: _has(sandbox, "there"))
+    clock.advance(2 * 3600)
+    await manager.cleanup()
+    with pytest.raises(SandboxLostError, match="its max_lifetime of 1 h was over"):
+        await running
+    await until(lambda: _is_empty(manager))
+
+
+async def _has(sandbox: AsyncSandbox, path: str) -> bool:
+    return path in [file.name for file in await sandbox.files.list()]
 
 
 async def _is_empty(manager: AsyncManager) -> bool:

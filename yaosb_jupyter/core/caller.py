@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from yaosb_jupyter.core.entry import Entry
+from yaosb_jupyter.core.naming import naming
 from yaosb_jupyter.core.service import Caller, Progress, Service
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.core.view import matches, sandbox_info
@@ -62,32 +64,38 @@ class CallerService(Service):
         return [self._info(entry) for entry in entries]
 
     async def start(self, ref: str) -> SandboxInfo:
-        entry = self._find(ref)
-        await self._controller.operations.start(entry)
+        with self._sandbox(ref) as entry:
+            await self._controller.operations.start(entry)
         return self._info(entry)
 
     async def stop(self, ref: str, timeout: float | None = None) -> SandboxInfo:
-        entry = self._find(ref)
-        await self._controller.operations.stop(entry, timeout)
+        with self._sandbox(ref) as entry:
+            await self._controller.operations.stop(entry, timeout)
         return self._info(entry)
 
     async def remove(self, ref: str) -> None:
-        await self._controller.remover.remove(self._find(ref))
+        with self._sandbox(ref) as entry:
+            await self._controller.remover.remove(entry)
 
     async def exec_stream(self, ref: str, options: ExecOptions) -> ExecStream:
-        return await self._controller.usage.exec_stream(self._find(ref), options)
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.exec_stream(entry, options)
 
     async def dial(self, ref: str, port: int) -> ByteStream:
-        return await self._controller.usage.dial(self._find(ref), port)
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.dial(entry, port)
 
     async def spawn(self, ref: str, options: ExecOptions) -> CommandInfo:
-        return await self._controller.usage.spawn(self._find(ref), options)
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.spawn(entry, options)
 
     async def commands(self, ref: str) -> Sequence[CommandInfo]:
-        return await self._controller.usage.commands(self._find(ref))
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.commands(entry)
 
     async def attach(self, ref: str, command_id: str, since: int | None = 0) -> ExecStream:
-        return await self._controller.usage.attach(self._find(ref), command_id, since)
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.attach(entry, command_id, since)
 
     async def control(
         self,
@@ -98,16 +106,19 @@ class CallerService(Service):
         grace: float | None = None,
         size: TerminalSize | None = None,
     ) -> None:
-        await self._controller.usage.control(self._find(ref), command_id, signal=signal, grace=grace, size=size)
+        with self._sandbox(ref) as entry:
+            await self._controller.usage.control(entry, command_id, signal=signal, grace=grace, size=size)
 
     async def kill_process(self, ref: str, pattern: str) -> Sequence[int]:
-        return await self._controller.usage.kill_process(self._find(ref), pattern)
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.kill_process(entry, pattern)
 
     async def heartbeat(self, ref: str, *, active: bool, process_count: int) -> None:
         self._controller.usage.heartbeat(self._find(ref), active=active, process_count=process_count)
 
     async def stats(self, ref: str) -> SandboxStats:
-        return await self._controller.usage.stats(self._find(ref))
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.stats(entry)
 
     def logs(
         self, ref: str, *, follow: bool = False, tail: int | None = None, since: datetime | None = None
@@ -143,6 +154,13 @@ class CallerService(Service):
 
     def _find(self, ref: str) -> Entry:
         return self._state.table.find(ref, self._caller)
+
+    @contextmanager
+    def _sandbox(self, ref: str) -> Iterator[Entry]:
+        """The one of that name; what goes wrong with it is told under its id."""
+        entry = self._find(ref)
+        with naming(entry):
+            yield entry
 
     def _info(self, entry: Entry, warnings: tuple[str, ...] = ()) -> SandboxInfo:
         return sandbox_info(entry, self._state.pool_of(entry), self._state.clock.now(), warnings)

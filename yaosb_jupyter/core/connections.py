@@ -34,7 +34,10 @@ class TrackedByteStream(ByteStream):
         return data
 
     async def send(self, data: bytes) -> None:
-        await self._inner.send(data)
+        try:
+            await self._inner.send(data)
+        except SandboxError as error:
+            raise await self._lost(error) from error
         self._used()
 
     async def send_eof(self) -> None:

@@ -10,6 +10,7 @@ from yaosb_jupyter.core.defaults import complete, differences
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.limits import check_limits
 from yaosb_jupyter.core.names import chat_id, check_owner, environment_name, new_id, new_uid
+from yaosb_jupyter.core.naming import naming
 from yaosb_jupyter.core.operations import Operations
 from yaosb_jupyter.core.pool import Pool
 from yaosb_jupyter.core.removal import Remover
@@ -124,18 +125,22 @@ class Creator:
     async def _build(self, entry: Entry, progress: Progress | None) -> None:
         async with entry.lock:
             try:
-                await in_thread(self._state.store.prepare, entry.record)
-                runtime_id = await self._operations.make(entry, progress)
-                if entry.record.options.start:
-                    changes = await self._operations.run(entry, runtime_id)
-                else:
-                    changes = {"status": Status.CREATED}
-                # The runtime id in the record says that the creation is complete.
-                await self._state.save(entry, runtime_id=runtime_id, **changes)
+                with naming(entry):
+                    await self._make(entry, progress)
             except BaseException:
                 await self._state.tasks.finish(self._undo(entry), f"undoing the creation of {entry.record.id}")
                 raise
         entry.activity.touch()
+
+    async def _make(self, entry: Entry, progress: Progress | None) -> None:
+        await in_thread(self._state.store.prepare, entry.record)
+        runtime_id = await self._operations.make(entry, progress)
+        if entry.record.options.start:
+            changes = await self._operations.run(entry, runtime_id)
+        else:
+            changes = {"status": Status.CREATED}
+        # The runtime id in the record says that the creation is complete.
+        await self._state.save(entry, runtime_id=runtime_id, **changes)
 
     async def _undo(self, entry: Entry) -> None:
         entry.update(doomed=True, status=Status.REMOVING)

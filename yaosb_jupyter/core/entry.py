@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from yaosb_jupyter.core.activity import Activity
@@ -57,6 +58,12 @@ class Entry:
                 busy=self.activity.busy or self.build is not None,
             )
         )
+
+    def last_active(self) -> datetime:
+        """When it was last used, before the manager's own restart too."""
+        if not self.activity.used:
+            return self.record.last_active
+        return self._clock.now() - timedelta(seconds=self.activity.idle)
 
     async def built(self) -> None:
         """Returns when its creation is over, should it be under way. However that ended."""
@@ -112,7 +119,11 @@ class Table:
     def check_free(self, owner: str, id: str) -> None:
         """Raises `AlreadyExistsError` where the owner has one of that id."""
         if (owner, id) in self._by_key:
-            raise AlreadyExistsError("it exists already", sandbox=id, hint="choose another id, or use get_or_create")
+            raise AlreadyExistsError(
+                "it exists already",
+                sandbox=id,
+                hint="choose another id, or --reuse it (get_or_create)",
+            )
 
     def add(self, entry: Entry) -> None:
         """Raises `AlreadyExistsError`."""
@@ -140,4 +151,6 @@ class Table:
             )
         if others:
             return others[0]
-        raise NotFoundError("there is no such sandbox", sandbox=ref, hint="list() shows those that are there")
+        raise NotFoundError(
+            "there is no such sandbox", sandbox=ref, hint="the list of sandboxes tells their ids"
+        )

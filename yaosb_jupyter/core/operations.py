@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.names import environment_name
+from yaosb_jupyter.core.naming import naming
 from yaosb_jupyter.core.patience import ASK, CHANGE, within
 from yaosb_jupyter.core.policy import Call, Verdict, refusal, verdict
 from yaosb_jupyter.core.service import Progress
@@ -47,7 +48,8 @@ class Operations:
                 return
             before = entry.record
             try:
-                changes = await self._start_or_make(entry)
+                with naming(entry):
+                    changes = await self._start_or_make(entry)
             except BaseException as error:
                 told = isinstance(error, SandboxError) and not isinstance(error, RuntimeUnavailableError)
                 failed = {"status": Status.FAILED, "status_reason": f"cannot be started: {error}"}

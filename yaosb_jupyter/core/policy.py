@@ -107,10 +107,11 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Deadline:
-    """What comes next, in how many seconds (0 or less: now)."""
+    """What comes next, in how many seconds (0 or less: now); because it is idle, unless ``by_age``."""
 
     action: Action
     due_in: float
+    by_age: bool = False
 
 
 def deadline(standing: Standing) -> Deadline | None:
@@ -122,7 +123,7 @@ def deadline(standing: Standing) -> Deadline | None:
 def _lifetime_deadline(standing: Standing) -> Deadline | None:
     if standing.lifecycle is Lifecycle.PERSISTENT or not standing.max_lifetime:
         return None
-    return Deadline(action=Action.REMOVE, due_in=standing.max_lifetime - standing.age)
+    return Deadline(action=Action.REMOVE, by_age=True, due_in=standing.max_lifetime - standing.age)
 
 
 def _idle_deadline(standing: Standing) -> Deadline | None:

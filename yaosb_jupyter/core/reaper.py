@@ -8,7 +8,7 @@ from collections.abc import Container
 
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.operations import Operations
-from yaosb_jupyter.core.policy import Action
+from yaosb_jupyter.core.policy import Action, Deadline
 from yaosb_jupyter.core.removal import Remover
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.errors import SandboxError
@@ -89,21 +89,26 @@ class Reaper:
             return True
         deadline = entry.deadline()
         assert deadline is not None  # due, and not doomed
-        why = f"idle for {format_duration(entry.activity.idle)}"
+        why = _reason(deadline, entry)
         if entry.record.status in (Status.RUNNING, Status.PAUSED):
             await self._operations.halt(entry, reason=why)
         if deadline.action is Action.REMOVE:
-            await self._state.save(entry, doomed=True, status=Status.REMOVING, status_reason="its time was over")
+            await self._state.save(entry, doomed=True, status=Status.REMOVING, status_reason=why)
             await self._remover.destroy(entry)
         return True
 
     async def _keep_last_active(self) -> None:
         """Writes the times of last use, which change with every call, once in a while."""
-        now = self._state.clock.now().timestamp()
         for entry in self._state.table:
-            written = entry.record.last_active.timestamp()
-            if entry.lock.locked() or now - entry.activity.idle < written + LONGEST_SLEEP:
+            unwritten = entry.last_active() - entry.record.last_active
+            if entry.lock.locked() or unwritten.total_seconds() < LONGEST_SLEEP:
                 continue
             async with entry.lock:
                 if entry in self._state.table:
                     await self._state.save(entry)
+
+
+def _reason(deadline: Deadline, entry: Entry) -> str:
+    if deadline.by_age:
+        return f"its max_lifetime of {format_duration(entry.record.options.max_lifetime or 0.0)} was over"
+    return f"idle for {format_duration(entry.activity.idle)}"

@@ -7,6 +7,7 @@ import logging
 
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.labels import UID, data_dir_labels
+from yaosb_jupyter.core.naming import naming
 from yaosb_jupyter.core.patience import CHANGE, within
 from yaosb_jupyter.core.pool import Pool
 from yaosb_jupyter.core.state import State
@@ -49,10 +50,11 @@ class Remover:
         """Removes what there is of a doomed sandbox. The caller holds its lock."""
         pool = self._state.pool_of(entry)
         try:
-            if pool.retired:
-                await pool.connect()
-            await self._remove_environment(entry, pool)
-            await self._remove_files(entry)
+            with naming(entry):
+                if pool.retired:
+                    await pool.connect()
+                await self._remove_environment(entry, pool)
+                await self._remove_files(entry)
         except (SandboxError, OSError) as error:
             entry.postpone_retry()
             await self._state.save(

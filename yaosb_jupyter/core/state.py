@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,7 @@ class State:
 
     async def save(self, entry: Entry, **changes: Any) -> None:
         """Changes the record, in memory at once, then on disk. The caller holds the entry's lock."""
-        last_active = self.clock.now() - timedelta(seconds=entry.activity.idle)
-        record = entry.update(last_active=last_active, **changes)
+        record = entry.update(last_active=entry.last_active(), **changes)
         await in_thread(self.store.save, record)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from signal import SIGKILL, SIGTERM
 from typing import Protocol
 
@@ -22,6 +23,9 @@ class CommandUse(Protocol):
 
     async def lost(self, cause: SandboxError | None) -> SandboxError | None:
         """What to tell instead of ``cause``, or of a death by signal, where the sandbox is not running any more."""
+
+    def naming(self) -> AbstractContextManager[None]:
+        """What the body raises names the sandbox as its caller does."""
 
 
 class TrackedStream(ExecStream):
@@ -66,10 +70,12 @@ class TrackedStream(ExecStream):
         return chunk
 
     async def send(self, data: bytes) -> None:
-        await self._inner.send(data)
+        with self._use.naming():
+            await self._inner.send(data)
 
     async def close_stdin(self) -> None:
-        await self._inner.close_stdin()
+        with self._use.naming():
+            await self._inner.close_stdin()
 
     async def wait(self) -> ExitStatus:
         await self._settle()
@@ -79,10 +85,12 @@ class TrackedStream(ExecStream):
         return self._status
 
     async def signal(self, signum: int) -> None:
-        await self._inner.signal(signum)
+        with self._use.naming():
+            await self._inner.signal(signum)
 
     async def resize(self, size: TerminalSize) -> None:
-        await self._inner.resize(size)
+        with self._use.naming():
+            await self._inner.resize(size)
 
     async def cancel(self, grace: float = 2.0) -> None:
         if not self._over:
@@ -94,7 +102,8 @@ class TrackedStream(ExecStream):
 
     async def _finish(self, end: Callable[[], Awaitable[None]]) -> None:
         try:
-            await end()
+            with self._use.naming():
+                await end()
         finally:
             await self._end()
 

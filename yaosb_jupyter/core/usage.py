@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import cast
 
 from yaosb_jupyter.core.connections import TrackedByteStream
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.files import TrackedVolume
+from yaosb_jupyter.core.naming import name_by_id, naming
 from yaosb_jupyter.core.observation import Observer
 from yaosb_jupyter.core.patience import ASK, CHANGE, within
 from yaosb_jupyter.core.policy import Call, Verdict, refusal, verdict
@@ -131,7 +132,7 @@ class Usage:
     async def lost(self, entry: Entry, cause: SandboxError | None) -> SandboxError | None:
         """See `CommandUse.lost`."""
         if cause is not None:
-            cause.sandbox = entry.record.id
+            name_by_id(cause, entry.record)
             if not isinstance(cause, NotFoundError | NotRunningError):
                 return cause
         if not entry.lock.locked():  # else somebody is stopping or removing it, and its status tells
@@ -140,9 +141,9 @@ class Usage:
         if record.status is Status.RUNNING and entry in self._state.table:
             return cause
         why = record.status_reason or _ENDS.get(record.status, f"it is {record.status.value}")
-        return SandboxLostError(
-            f"it ended while it was in use: {why}", sandbox=record.id, hint="start it, or create it again"
-        )
+        gone = entry not in self._state.table or record.status in (Status.REMOVING, Status.REMOVED)
+        hint = "create it again" if gone else "start it"
+        return SandboxLostError(f"it ended while it was in use: {why}", sandbox=record.id, hint=hint)
 
     async def dial(self, entry: Entry, port: int) -> ByteStream:
         """A connection to a port inside; to ask for one is use of the sandbox, and so are the bytes that move."""
@@ -151,12 +152,8 @@ class Usage:
         self._check(entry, Call.EXEC)
         pool = self._state.pool_of(entry)
         with entry.activity.span():
-            try:
-                async with self._explained(entry), within(ASK, "connect", sandbox=entry.record.id, pool=pool.name):
-                    inner = await pool.runtime.dial(entry.record.runtime_id, port)
-            except SandboxError as error:
-                error.sandbox = entry.record.id  # the runtime knows it by another name
-                raise
+            async with self._explained(entry), within(ASK, "connect", sandbox=entry.record.id, pool=pool.name):
+                inner = await pool.runtime.dial(entry.record.runtime_id, port)
 
         async def lost(error: SandboxError) -> SandboxError:
             return await self.lost(entry, error) or error
@@ -209,9 +206,10 @@ class Usage:
         self._check(entry, Call.LOGS)
         runtime = self._state.pool_of(entry).runtime
         chunks = runtime.logs(entry.record.runtime_id, follow=follow, tail=tail, since=since)
-        async with self._explained(entry), aclosing(cast(AsyncGenerator[LogChunk, None], chunks)) as given:
-            async for chunk in given:
-                yield chunk
+        with naming(entry):
+            async with self._explained(entry), aclosing(cast(AsyncGenerator[LogChunk, None], chunks)) as given:
+                async for chunk in given:
+                    yield chunk
 
     def volume(self, entry: Entry) -> Volume:
         return TrackedVolume(lambda: self._files(entry))
@@ -220,12 +218,8 @@ class Usage:
     def _files(self, entry: Entry) -> Iterator[Volume]:
         self._check(entry, Call.FILES)
         spec = self._state.spec_of(entry)
-        try:
-            with entry.activity.span():
-                yield self._state.pool_of(entry).runtime.volume(spec, entry.record.runtime_id)
-        except SandboxError as error:
-            error.sandbox = error.sandbox or entry.record.id
-            raise
+        with naming(entry), entry.activity.span():
+            yield self._state.pool_of(entry).runtime.volume(spec, entry.record.runtime_id)
 
     def _check(self, entry: Entry, call: Call) -> None:
         record = entry.record
@@ -266,3 +260,6 @@ class _CommandUse:
 
     async def lost(self, cause: SandboxError | None) -> SandboxError | None:
         return await self._usage.lost(self._entry, cause)
+
+    def naming(self) -> AbstractContextManager[None]:
+        return naming(self._entry)

@@ -28,7 +28,7 @@ def sandbox_info(entry: Entry, pool: Pool, now: datetime, warnings: tuple[str, .
         labels=options.labels,
         ip=record.ip,
         created_at=record.created_at,
-        last_active=now - timedelta(seconds=entry.activity.idle),
+        last_active=entry.last_active(),
         process_count=record.process_count,
         idle_timeout=options.idle_timeout or 0.0,
         max_lifetime=options.max_lifetime or 0.0,
