@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from tests.rig.require import require
+from yaosb_jupyter.core.pool import Pool
 from yaosb_jupyter.errors import InvalidOptionError, RuntimeUnavailableError
 from yaosb_jupyter.tai.address import Address, Kind, parse_address
 from yaosb_jupyter.tai.client import open_host
@@ -73,6 +75,31 @@ async def test_without_an_engine_the_choice_is_embedded(tmp_path: Path, monkeypa
     host = await open_host(PoolSpec(name="default"), runtime_dir=tmp_path)
     assert (host.address, host.info.kind) == ("embedded", "embedded")
     await host.close()
+
+
+@pytest.mark.parametrize("answers", [b"", b'{"ApiVersion": "1.41"}'], ids=["nothing", "its version only"])
+async def test_an_engine_that_hangs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: bytes) -> None:
+    require("embedded")
+
+    callers: list[asyncio.StreamWriter] = []
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        callers.append(writer)
+        asked = await reader.readuntil(b"\r\n\r\n")
+        if b"/version" in asked and answers:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(answers), answers))
+
+    path = tmp_path / "hung.sock"
+    server = await asyncio.start_unix_server(hang, path)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    pool = Pool(PoolSpec(name="default"), opener=open_host, runtime_dir=tmp_path)
+    await pool.connect()
+    assert pool.address == "embedded"
+    await pool.close()
+    server.close()
+    for caller in callers:
+        caller.close()
+        await caller.wait_closed()
 
 
 async def test_with_an_engine_the_choice_is_the_engine(tmp_path: Path) -> None:

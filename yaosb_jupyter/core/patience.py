@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from yaosb_jupyter.errors import RuntimeUnavailableError
 
-CONNECT = 5.0
+CONNECT = 12.0  # one engine that does not answer, and another runtime in its place, are both in it
 ASK = 30.0  # inspect, list, stats
 CHANGE = 120.0  # create, start, remove; stop on top of its own grace
 

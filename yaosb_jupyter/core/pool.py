@@ -64,7 +64,7 @@ class Pool:
             raise RuntimeUnavailableError(
                 f"it cannot be reached: {self.error or 'not connected yet'}",
                 pool=self.name,
-                hint="it is tried again by itself; pools() shows its state",
+                hint="it is tried again by itself; the list of pools shows its state",
             )
         return self._host
 
@@ -162,10 +162,13 @@ class Pools:
             if isinstance(result, BaseException) and not isinstance(result, SandboxError):
                 raise result
         if not any(pool.connected for pool in pools):
-            raise NotAvailableError("no pool can be reached: " + _causes(pools), hint="see the causes named")
+            raise NotAvailableError("no pool can be reached: " + _causes(pools), hint=_WITHOUT_ENGINE)
 
     async def close(self) -> None:
         await asyncio.gather(*(pool.close() for pool in self))
+
+
+_WITHOUT_ENGINE = "`yaosb doctor` tells what works on this machine; without an engine: YAO_TAI_ADDR=embedded"
 
 
 def _causes(pools: Iterable[Pool]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from yaosb_jupyter.link.services import NO_SERVICES, Services
 from yaosb_jupyter.tai.address import Address, Kind, parse_address
 from yaosb_jupyter.tai.runtimes.base import Runtime, RuntimeInfo
 from yaosb_jupyter.types import PoolSpec
+
+_CHOICE_SECONDS = 8.0
+"""For an engine to be taken rather than `embedded`: what it needs to answer and to be probed, less than a pool has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +54,18 @@ async def open_host(
     try:
         if address.kind is not Kind.CHOOSE:
             return await _open(address, spec, given)
-        try:
-            return await _open(parse_address("local"), spec, given)
-        except UnavailableError:  # no engine: that is what the other one is for
-            return await _open(parse_address("embedded"), spec, given)
+        return await _choose(spec, given)
     except SandboxError as error:
         error.pool = error.pool or spec.name
         raise
+
+
+async def _choose(spec: PoolSpec, given: Given) -> HostClient:
+    try:
+        async with asyncio.timeout(_CHOICE_SECONDS):
+            return await _open(parse_address("local"), spec, given)
+    except (UnavailableError, TimeoutError):  # no engine: that is what the other one is for
+        return await _open(parse_address("embedded"), spec, given)
 
 
 async def _open(address: Address, spec: PoolSpec, given: Given) -> HostClient:

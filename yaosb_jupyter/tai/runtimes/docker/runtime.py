@@ -31,6 +31,7 @@ from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import Environments
 from yaosb_jupyter.tai.runtimes.docker.events import EventHub
 from yaosb_jupyter.tai.runtimes.docker.exec import start_exec
+from yaosb_jupyter.tai.runtimes.docker.failures import unreachable
 from yaosb_jupyter.tai.runtimes.docker.guests import Guests
 from yaosb_jupyter.tai.runtimes.docker.images import DEFAULT_IMAGE, Images
 from yaosb_jupyter.tai.runtimes.docker.interpreters import Interpreters
@@ -47,6 +48,7 @@ from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
 from yaosb_jupyter.types import ExecOptions, LogChunk, Network, PullProgress, SandboxStats, Status
 
+_ANSWER_SECONDS = 3.0
 _PROBE_SECONDS = 4.0
 _MAX_PROBE_IMAGES = 4
 
@@ -89,8 +91,8 @@ class DockerRuntime(Runtime):
         address = await asyncio.to_thread(resolve, self._address, self._options, environ=os.environ, home=Path.home())
         engine = Engine(address)
         try:
-            await engine.open()
-            parts = await self._assemble(engine)
+            facts = await _ask(engine)
+            parts = await self._assemble(engine, facts)
         except BaseException:
             await engine.close()
             raise
@@ -98,8 +100,7 @@ class DockerRuntime(Runtime):
         self._shared = parts.info.shared_files
         return parts.info
 
-    async def _assemble(self, engine: Engine) -> _Parts:
-        facts = probe.EngineFacts.of(await engine.call(lambda client: client.info()))
+    async def _assemble(self, engine: Engine, facts: probe.EngineFacts) -> _Parts:
         shared = self._options.shared_files
         if shared is None:
             shared = not facts.remapped and await probe.shares_files(engine, self._runtime_dir)
@@ -253,3 +254,13 @@ class DockerRuntime(Runtime):
             await parts.events.close()
         if engine is not None:
             await engine.close()
+
+
+async def _ask(engine: Engine) -> probe.EngineFacts:
+    """Connects. An engine that hangs takes connections, and may even tell its version, without ever answering."""
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            await engine.open()
+            return probe.EngineFacts.of(await engine.call(lambda client: client.info()))
+    except TimeoutError as error:
+        raise unreachable(engine.address, f"no answer within {_ANSWER_SECONDS:g} s") from error
