@@ -6,20 +6,29 @@ import asyncio
 import os
 import signal
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from tests.rig.require import TEST_IMAGE
+import pytest
+
+from tests.rig.require import TEST_IMAGE, require
+from yaosb_jupyter.link.services import NO_SERVICES, Services
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec, Runtime
 from yaosb_jupyter.tai.runtimes.memory import MemoryEngine, MemoryRuntime
 
 
 class Host(ABC):
-    """One host. ``image`` has sh and python3; what it keeps is under ``directory``: short, and world-readable."""
+    """One host. ``image`` has sh and python3; what it keeps is under ``directory``: short, and world-readable.
+
+    ``services`` are offered to its sandboxes.
+    """
 
     image: str
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, services: Services = NO_SERVICES) -> None:
         self.directory = directory
+        self.services = services
         directory.joinpath("run").mkdir()
 
     @abstractmethod
@@ -30,6 +39,10 @@ class Host(ABC):
     async def remove_by_hand(self, spec: EnvironmentSpec, runtime_id: str) -> None:
         """Ends an environment as a person at the host would, without any runtime."""
 
+    async def has_workspace(self, spec: EnvironmentSpec) -> bool:
+        """Whether anything is left of the files of one that was removed."""
+        return await asyncio.to_thread(spec.workspace.exists)
+
     def close(self) -> None:  # noqa: B027 - most hosts keep nothing running
         """Ends what the host itself keeps running."""
 
@@ -37,8 +50,8 @@ class Host(ABC):
 class MemoryHost(Host):
     image = "memory"
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
+    def __init__(self, directory: Path, services: Services = NO_SERVICES) -> None:
+        super().__init__(directory, services)
         self.engine = MemoryEngine()
 
     def runtime(self) -> Runtime:
@@ -54,15 +67,53 @@ class MemoryHost(Host):
 class DockerHost(Host):
     image = TEST_IMAGE
 
+    def address(self) -> str:
+        return os.environ.get("SANDBOX_TEST_LOCAL_ADDR") or "local"
+
+    def options(self) -> Mapping[str, str]:
+        return {}
+
     def runtime(self) -> Runtime:
         from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
 
-        address = os.environ.get("SANDBOX_TEST_LOCAL_ADDR") or "local"
-        return DockerRuntime(address, {"probe_image": TEST_IMAGE}, self.directory / "run")
+        options = {"probe_image": TEST_IMAGE, **self.options()}
+        return DockerRuntime(self.address(), options, self.directory / "run", self.services)
 
     async def remove_by_hand(self, spec: EnvironmentSpec, runtime_id: str) -> None:
         done = await asyncio.create_subprocess_exec("docker", "rm", "-f", runtime_id, stdout=asyncio.subprocess.DEVNULL)
         assert await done.wait() == 0
+
+
+class RelayHost(DockerHost):
+    """An engine that does not see our files: a volume, and the relay."""
+
+    def options(self) -> Mapping[str, str]:
+        return {"shared_files": "no"}
+
+
+    async def has_workspace(self, spec: EnvironmentSpec) -> bool:
+        argv = ["docker", "volume", "inspect", f"yaosb-{spec.uid.lower()}"]
+        nothing = asyncio.subprocess.DEVNULL
+        return await (await asyncio.create_subprocess_exec(*argv, stdout=nothing, stderr=nothing)).wait() == 0
+
+
+class TlsHost(RelayHost):
+    """The same over TCP with TLS."""
+
+    def address(self) -> str:
+        return os.environ["SANDBOX_TEST_REMOTE_ADDR"]
+
+    def options(self) -> Mapping[str, str]:
+        certs = os.environ["SANDBOX_TEST_REMOTE_CERTS"]
+        files = {"tls_ca": "ca.pem", "tls_cert": "cert.pem", "tls_key": "key.pem"}
+        return {"shared_files": "no", **{name: f"{certs}/{file}" for name, file in files.items()}}
+
+
+class EngineHost(DockerHost):
+    """Containers without a guest, as those of images without python3."""
+
+    def options(self) -> Mapping[str, str]:
+        return {"link": "engine"}
 
 
 class EmbeddedHost(Host):
@@ -71,7 +122,7 @@ class EmbeddedHost(Host):
     def runtime(self) -> Runtime:
         from yaosb_jupyter.tai.runtimes.embedded import EmbeddedRuntime
 
-        return EmbeddedRuntime({}, self.directory / "run")
+        return EmbeddedRuntime({}, self.directory / "run", services=self.services)
 
     async def remove_by_hand(self, spec: EnvironmentSpec, runtime_id: str) -> None:
         """Kills every process of this host that names the sandbox, as `kill -9` by someone who looked at `ps` would."""
@@ -92,4 +143,28 @@ def _naming(uid: str) -> list[int]:
     return found
 
 
-HOSTS: dict[str, type[Host]] = {"memory": MemoryHost, "docker": DockerHost, "embedded": EmbeddedHost}
+HOSTS: dict[str, type[Host]] = {
+    "memory": MemoryHost,
+    "docker": DockerHost,
+    "docker-relay": RelayHost,
+    "docker-tls": TlsHost,
+    "docker-engine": EngineHost,
+    "embedded": EmbeddedHost,
+}
+
+_MARKS: dict[str, Any] = {"docker": pytest.mark.docker, "embedded": pytest.mark.embedded}
+
+
+def hosts(*names: str) -> list[Any]:
+    """Parameters for a fixture that gives hosts."""
+    marks = {name: _MARKS.get(name.partition("-")[0]) for name in names}
+    return [pytest.param(name, marks=[mark] if mark else []) for name, mark in marks.items()]
+
+
+def host_of(name: str, directory: Path, services: Services = NO_SERVICES) -> Iterator[Host]:
+    """The body of such a fixture."""
+    if name == "docker-tls":
+        require(name)
+    found = HOSTS[name](directory, services)
+    yield found
+    found.close()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.contract.box import Box, sha
 from tests.contract.conftest import MakeBox
-from tests.contract.hosts import HOSTS, Host
+from tests.contract.hosts import Host, host_of, hosts
 from tests.rig.require import require
 from yaosb_jupyter.errors import NotRunningError, PortUnavailableError, SandboxLostError
 from yaosb_jupyter.tai.bytestream import ByteStream
@@ -75,14 +75,12 @@ while True:
 """
 
 
-@pytest.fixture(params=["memory", pytest.param("embedded", marks=pytest.mark.embedded)])
+@pytest.fixture(params=hosts("memory", "docker", "docker-relay", "docker-tls", "embedded"))
 def host(request: pytest.FixtureRequest, directory: Path) -> Iterator[Host]:
     """The runtimes that tell `Capability.DIAL`."""
     if request.param == "embedded":
         require("bubblewrap")
-    found = HOSTS[request.param](directory)
-    yield found
-    found.close()
+    yield from host_of(request.param, directory)
 
 
 def test_it_is_told_that_ports_are_reached(info: RuntimeInfo) -> None:
@@ -138,6 +136,7 @@ async def test_bytes_go_both_ways(box: Box) -> None:
             await until(connection, word)
 
 
+@pytest.mark.parametrize("host", hosts("memory", "embedded"), indirect=True)  # Docker's loopback has IPv4 only
 async def test_a_server_at_the_other_loopback_is_found(box: Box) -> None:
     async with serving(box, "echo", "::1") as (port, _), await dial(box, port) as connection:
         await connection.send(b"six")

@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.contract.box import Box, collect, mark, receive_until, sha
 from tests.contract.conftest import MakeBox
+from tests.contract.hosts import Host, host_of, hosts
 from yaosb_jupyter.errors import CommandNotFoundError, SandboxLostError
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
 from yaosb_jupyter.types import ExecChannel
 
 MIB = 2**20
 EVERY_BYTE = bytes(range(256))
+
+
+@pytest.fixture(params=hosts("memory", "docker", "docker-relay", "docker-tls", "docker-engine", "embedded"))
+def host(request: pytest.FixtureRequest, directory: Path) -> Iterator[Host]:
+    yield from host_of(request.param, directory)
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 127, 255])

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.contract.box import Box, receive_until, sha
 from tests.contract.conftest import MakeBox
+from tests.contract.hosts import Host, host_of, hosts
 from yaosb_jupyter.errors import NotFoundError, PathError
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
 
 MIB = 2**20
+
+
+@pytest.fixture(params=hosts("memory", "docker", "docker-relay", "docker-tls", "docker-engine", "embedded"))
+def host(request: pytest.FixtureRequest, directory: Path) -> Iterator[Host]:
+    yield from host_of(request.param, directory)
 
 
 async def test_x14_what_is_written_through_the_api_is_seen_inside(box: Box) -> None:
@@ -55,7 +63,9 @@ async def test_a_private_file_of_the_sandbox_is_read_replaced_and_removed(box: B
     assert (await box.run("ls")).stdout == b""
 
 
-async def test_x13_files_of_the_sandboxs_root_can_be_removed(make_box: MakeBox, info: RuntimeInfo) -> None:
+async def test_x13_files_of_the_sandboxs_root_can_be_removed(
+    make_box: MakeBox, info: RuntimeInfo, host: Host
+) -> None:
     user = "root" if Capability.USERS in info.capabilities else ""
     box = await make_box(user=user)
     ran = await box.sh("mkdir -p a/b; echo x > a/b/file; chmod 400 a/b/file; chmod 500 a/b a; echo done")
@@ -64,7 +74,7 @@ async def test_x13_files_of_the_sandboxs_root_can_be_removed(make_box: MakeBox, 
     await box.sh("mkdir -p c/d; echo x > c/d/file; chmod 000 c/d")
     await box.runtime.remove(box.runtime_id)
     await box.runtime.remove_workspace(box.spec)
-    assert not box.spec.workspace.exists()
+    assert not await host.has_workspace(box.spec)
 
 
 async def test_files_are_there_while_it_is_stopped(box: Box) -> None:

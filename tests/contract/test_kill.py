@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.contract.box import Box, collect, eventually, mark, receive_until
+from tests.contract.hosts import Host, host_of, hosts
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 
@@ -36,6 +38,11 @@ TREES: dict[str, tuple[str, ...]] = {
         "sh",
     ),
 }
+
+
+@pytest.fixture(params=hosts("memory", "docker", "docker-relay", "docker-tls", "docker-engine", "embedded"))
+def host(request: pytest.FixtureRequest, directory: Path) -> Iterator[Host]:
+    yield from host_of(request.param, directory)
 
 
 @pytest.fixture(params=TREES)

@@ -10,12 +10,12 @@ import pytest
 
 from tests.contract.box import Box, eventually, receive_until
 from tests.contract.conftest import MakeBox, MakeSpec, Opened
-from tests.contract.hosts import EmbeddedHost, Host
+from tests.contract.hosts import Host, host_of, hosts
 from tests.rig.require import require
 from yaosb_jupyter.errors import SandboxLostError
 from yaosb_jupyter.guest.listen import MAX_CARRIED
 from yaosb_jupyter.tai.bytestream import ByteStream
-from yaosb_jupyter.tai.runtimes.base import Capability, Runtime, RuntimeInfo
+from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
 from yaosb_jupyter.types import Network
 
 MIB = 2**20
@@ -84,29 +84,18 @@ class Offered:
         raise RuntimeError("a secret of the host")
 
 
-class ServingHost(EmbeddedHost):
-    offered: Offered
-
-    def runtime(self) -> Runtime:
-        from yaosb_jupyter.tai.runtimes.embedded import EmbeddedRuntime
-
-        services = {"grpc": self.offered.grpc, "ipc": self.offered.ipc, "broken": self.offered.broken}
-        return EmbeddedRuntime({}, self.directory / "run", services=services)
-
-
 @pytest.fixture
 def offered() -> Offered:
     return Offered()
 
 
-@pytest.fixture(params=[pytest.param("embedded", marks=pytest.mark.embedded)])
-def host(directory: Path, offered: Offered) -> Iterator[Host]:
+@pytest.fixture(params=hosts("docker", "docker-relay", "docker-tls", "embedded"))
+def host(request: pytest.FixtureRequest, directory: Path, offered: Offered) -> Iterator[Host]:
     """The runtimes that tell `Capability.SERVICES`."""
-    require("bubblewrap")
-    found = ServingHost(directory)
-    found.offered = offered
-    yield found
-    found.close()
+    if request.param == "embedded":
+        require("bubblewrap")
+    services = {"grpc": offered.grpc, "ipc": offered.ipc, "broken": offered.broken}
+    yield from host_of(request.param, directory, services)
 
 
 Client = Callable[..., Awaitable[str]]
@@ -257,7 +246,7 @@ print([rest(connection) for connection in open_ones].count(b"x|end") == wanted)
 
 
 async def test_connections_end_with_the_manager_and_the_next_one_serves(
-    opened: Opened, box: Box, offered: Offered
+    opened: Opened, box: Box, offered: Offered, labels: dict[str, str]
 ) -> None:
     code = """
 connection = connect()
@@ -275,7 +264,7 @@ open("answer", "wb").write(answer)
 """
     stream = await box.stream("python3", "-c", CLIENT + code)
     await receive_until(stream, b"b'one'")
-    await opened.again()
+    await (await opened.again()).list(labels)  # as every manager begins
     assert len(offered.lost) == 1
     again = Box(runtime=opened.runtime, runtime_id=box.runtime_id, spec=box.spec)
 
@@ -285,9 +274,9 @@ open("answer", "wb").write(answer)
     await eventually(answered, what="the next manager serves the same sandbox")
 
 
-async def test_nothing_is_there_where_no_service_is_offered(directory: Path, make_spec: MakeSpec) -> None:
+async def test_nothing_is_there_where_no_service_is_offered(host: Host, directory: Path, make_spec: MakeSpec) -> None:
     (directory / "other").mkdir()
-    runtime = EmbeddedHost(directory / "other").runtime()
+    runtime = type(host)(directory / "other").runtime()
     await runtime.open()
     spec = make_spec()
     box = Box(runtime=runtime, runtime_id=await runtime.create(spec), spec=spec)

@@ -85,7 +85,7 @@ def _docker(address: Address, spec: PoolSpec, given: Given) -> Runtime:
         if error.name != "docker":
             raise
         raise missing_extra("docker", "the Docker runtime") from error
-    return DockerRuntime(address.text, spec.options, given.runtime_dir)
+    return DockerRuntime(address.text, spec.options, given.runtime_dir, given.services)
 
 
 def _embedded(_address: Address, spec: PoolSpec, given: Given) -> Runtime:

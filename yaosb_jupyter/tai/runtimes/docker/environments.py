@@ -18,7 +18,8 @@ from yaosb_jupyter.types import WORKDIR
 class EnvironmentFacts:
     """``own_main``: the main process is our keep-alive; ``guest_main``: it is our guest, which runs ``cmd``.
 
-    ``env`` goes to every command; ``directory`` is the sandbox's on this host; ``volume`` is the workspace's, empty where that is a directory of this host.
+    ``env`` goes to every command; ``directory`` is the sandbox's on this host; ``volume`` is the workspace's, empty
+    where that is a directory of this host.
     """
 
     image: str

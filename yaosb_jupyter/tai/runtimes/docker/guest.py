@@ -26,6 +26,7 @@ from yaosb_jupyter.tai.runtimes.docker.http import Connection
 from yaosb_jupyter.tai.runtimes.docker.relay import RelayDoor, knock, reception
 from yaosb_jupyter.tai.runtimes.docker.spec import GUEST_COMMAND, LINK_SOCKET, RUN_DIRECTORY, LinkKind
 from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.types import WORKDIR
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ PATIENCE = 3.0
 
 
 class ContainerGuest:
-    """Known by a key that is new with every start of ours, is kept beside the sandbox's record and told on its stdin."""
+    """Known by a key, new with every start of ours, that is kept beside the sandbox's record and told on its stdin."""
 
     def __init__(self, engine: Engine, runtime_id: str, facts: EnvironmentFacts, services: Services) -> None:
         self._engine = engine
@@ -54,10 +55,6 @@ class ContainerGuest:
     def is_up(self) -> bool:
         """Whether it can be asked at once."""
         return self._link is not None and self._link.is_up and not self.paused
-
-    @property
-    def link_now(self) -> GuestLink | None:
-        return self._link if self.is_up else None
 
     @property
     def expected(self) -> bool:
@@ -113,6 +110,12 @@ class ContainerGuest:
             if not self.is_up:
                 await self._renew()
                 self._tell(await self._stdin())
+
+    async def ended(self) -> None:
+        """The container has stopped, by what was heard: nobody waits for its link any more."""
+        async with self._lock:
+            if self._link is not None and not (await self._state())["Running"]:
+                await self.release()
 
     async def release(self) -> None:
         """Lets go of it; it goes on."""
@@ -174,6 +177,7 @@ class ContainerGuest:
         line = {
             "key": self._key,
             "workdir": facts.workdir,
+            "workspace": WORKDIR,
             "cmd": list(facts.cmd),
             "env": dict(facts.env),
             "own_outputs": True,

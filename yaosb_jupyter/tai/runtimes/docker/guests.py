@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
 
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.link.guest import GuestLink
 from yaosb_jupyter.link.services import Services
-from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import Environments
 from yaosb_jupyter.tai.runtimes.docker.events import EventHub
@@ -45,15 +46,20 @@ class Guests:
         guest = await self.of(runtime_id)
         return None if guest is None else await guest.connected()
 
-    def link_in_reach(self, runtime_id: str) -> GuestLink | None:
-        """The link where it is up, without waiting for it."""
+    def note(self, runtime_id: str, status: Status) -> None:
+        """What the engine tells of a container: one that runs is taken up, the link of one that does not given up."""
         guest = self._guests.get(runtime_id)
-        return guest.link_now if guest is not None else None
-
-    def find_soon(self, runtime_id: str) -> None:
-        """Takes up the guest of a container that runs."""
-        if runtime_id not in self._guests:
-            self._engine.in_background(self._find(runtime_id))
+        if status is Status.REMOVED:
+            self._soon(self.forget(runtime_id))
+        elif guest is None:
+            if status is Status.RUNNING:
+                self._soon(self._find(runtime_id))
+        elif status is Status.STOPPED:
+            self._soon(guest.ended())
+        elif status in (Status.PAUSED, Status.RUNNING):
+            guest.paused = status is Status.PAUSED
+            if not guest.paused and not guest.is_up and not guest.expected:
+                self._soon(self._take_up(guest))
 
     async def forget(self, runtime_id: str) -> None:
         guest = self._guests.pop(runtime_id, None)
@@ -70,30 +76,25 @@ class Guests:
         self._guests.clear()
         await asyncio.gather(*(guest.release() for guest in guests))
 
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        async def quietly() -> None:
+            with suppress(SandboxError):
+                await work
+
+        self._engine.in_background(quietly())
+
     async def _find(self, runtime_id: str) -> None:
-        with suppress(SandboxError):
-            guest = await self.of(runtime_id)
-            if guest is not None:
-                await guest.find()
+        guest = await self.of(runtime_id)
+        if guest is not None:
+            await guest.find()
+
+    async def _take_up(self, guest: ContainerGuest) -> None:
+        """Started by someone else, it waits for its line."""
+        await guest.connected()
 
     async def _follow(self) -> None:
         """Until the engine goes away, and with it this object."""
         with suppress(SandboxError):
             async for event in self._events.listen():
-                self._heed(event)
-
-    def _heed(self, event: EnvironmentEvent) -> None:
-        guest = self._guests.get(event.runtime_id)
-        if guest is None:
-            return
-        if event.status is Status.REMOVED:
-            self._engine.in_background(self.forget(event.runtime_id))
-        elif event.status in (Status.PAUSED, Status.RUNNING):
-            guest.paused = event.status is Status.PAUSED
-            if not guest.paused and not guest.expected:
-                self._engine.in_background(self._take_up(guest))
-
-    async def _take_up(self, guest: ContainerGuest) -> None:
-        """Started by someone else, it waits for its line."""
-        with suppress(SandboxError):
-            await guest.connected()
+                if event.runtime_id in self._guests:  # others may be another manager's
+                    self.note(event.runtime_id, event.status)

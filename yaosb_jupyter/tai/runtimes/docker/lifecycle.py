@@ -52,7 +52,10 @@ _INIT = ("/sbin/docker-init", "docker-init", "/dev/init")
 
 @dataclass(frozen=True, kw_only=True)
 class Lifecycle:
-    """The calls that change containers. ``shared``: workspaces are directories of this host."""
+    """The calls that change containers.
+
+    ``shared``: workspaces are directories of this host; ``guest``: images with python3 get our guest.
+    """
 
     engine: Engine
     accounts: Accounts
@@ -62,6 +65,7 @@ class Lifecycle:
     interpreters: Interpreters
     guests: Guests
     shared: bool
+    guest: bool
     swap_limit: bool
     proven_images: set[str] = field(default_factory=set)
     """Images in which our own main process was seen to work."""
@@ -76,7 +80,7 @@ class Lifecycle:
         image = await self.images.facts(spec.image)
         if spec.network is Network.BRIDGE:
             await self.network.ensure()
-        guest = await self.interpreters.guest(image.image_id)
+        guest = await self.interpreters.guest(image.image_id) if self.guest else b""
         link = LinkKind.ENGINE if not guest else LinkKind.SOCKET if self.shared else LinkKind.RELAY
         async with self.accounts.identity(spec, image.image_id) as identity:
             plan = Plan(image=image, identity=identity, shared=self.shared, link=link, swap_limit=self.swap_limit)
@@ -213,6 +217,9 @@ class Lifecycle:
     async def stop(self, runtime_id: str, timeout: float) -> None:
         """The engine counts whole seconds: a fraction is rounded up."""
         await self.engine.call(lambda client: client.stop(runtime_id, timeout=math.ceil(timeout)), sandbox=runtime_id)
+        guest = await self.guests.of(runtime_id)
+        if guest is not None:
+            await guest.ended()
 
     async def remove(self, runtime_id: str) -> None:
         try:

@@ -34,8 +34,9 @@ class DockerOptions:
     """What a pool's ``options`` say.
 
     ``context`` a Docker context's name; ``tls_ca``, ``tls_cert``, ``tls_key`` PEM files for ``tcp://``; ``uid_range``;
-    ``shared_files`` whether directories of this host can be mounted, None to find out; ``probe_image`` the image whose
-    python3 finds out what a sandbox can reach.
+    ``shared_files`` whether directories of this host can be mounted, None to find out; ``guest`` whether images with
+    python3 get our guest (``link=engine``: no, each command is an engine exec); ``probe_image`` the image whose python3
+    finds out what a sandbox can reach.
     """
 
     context: str = ""
@@ -44,17 +45,25 @@ class DockerOptions:
     tls_key: str = ""
     uid_range: UidRange | None = None
     shared_files: bool | None = None
+    guest: bool = True
     probe_image: str = ""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> DockerOptions:
         """Raises `InvalidOptionError` for an option that is unknown or malformed."""
-        accepted = sorted(field.name for field in fields(cls))
+        accepted = sorted({"link", *(field.name for field in fields(cls))} - {"guest"})
         for name in options:
             if name not in accepted:
                 raise InvalidOptionError(f"pool option {name!r} is unknown", hint="accepted: " + ", ".join(accepted))
-        plain = {name: value for name, value in options.items() if name not in ("uid_range", "shared_files")}
+        plain = {name: value for name, value in options.items() if name not in ("uid_range", "shared_files", "link")}
         uid_range, shared = options.get("uid_range", ""), options.get("shared_files", "").lower()
         if shared not in _SHARED:
             raise InvalidOptionError(f"shared_files={shared!r} is not valid", hint="accepted: auto, yes, no")
-        return cls(uid_range=UidRange.parse(uid_range) if uid_range else None, shared_files=_SHARED[shared], **plain)
+        if (link := options.get("link", "auto")) not in ("auto", "engine"):
+            raise InvalidOptionError(f"link={link!r} is not valid", hint="accepted: auto, engine")
+        return cls(
+            guest=link == "auto",
+            uid_range=UidRange.parse(uid_range) if uid_range else None,
+            shared_files=_SHARED[shared],
+            **plain,
+        )

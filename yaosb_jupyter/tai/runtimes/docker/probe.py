@@ -174,6 +174,8 @@ def lan_gateway(routes: str) -> str:
 
 def capabilities(facts: EngineFacts) -> frozenset[Capability]:
     kept = {Capability.IMAGES, Capability.USERS, Capability.PORTS, Capability.OWN_PIDS}
+    kept |= {Capability.DIAL, Capability.SERVICES}  # in images with python3
+    kept |= {Capability.BACKGROUND, Capability.TERMINALS}
     limits = {Capability.MEMORY_LIMIT: facts.memory, Capability.CPU_LIMIT: facts.cpu, Capability.PIDS_LIMIT: facts.pids}
     return frozenset(kept | {name for name, has in limits.items() if has})
 

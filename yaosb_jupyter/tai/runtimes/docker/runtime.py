@@ -44,9 +44,10 @@ from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, LinkKind, working_
 from yaosb_jupyter.tai.runtimes.docker.state import inspected, listed
 from yaosb_jupyter.tai.runtimes.docker.stats import StatsReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import sweep
+from yaosb_jupyter.tai.runtimes.docker.volume import EngineVolume
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import ExecOptions, LogChunk, Network, PullProgress, SandboxStats, Status
+from yaosb_jupyter.types import ExecOptions, LogChunk, Network, PullProgress, SandboxStats
 
 _ANSWER_SECONDS = 3.0
 _PROBE_SECONDS = 4.0
@@ -130,6 +131,7 @@ class DockerRuntime(Runtime):
             interpreters=Interpreters(engine, facts.engine_id),
             guests=guests,
             shared=shared,
+            guest=self._options.guest,
             swap_limit=facts.swap,
         )
         guests.open()
@@ -217,8 +219,8 @@ class DockerRuntime(Runtime):
         found = await self._engine.call(lambda client: client.containers(all=True, filters={"label": wanted}))
         states = [listed(each) for each in found]
         for state in states:
-            if state.status is Status.RUNNING and state.link != LinkKind.ENGINE:
-                self._parts.guests.find_soon(state.runtime_id)
+            if state.link != LinkKind.ENGINE:
+                self._parts.guests.note(state.runtime_id, state.status)
         return states
 
     async def stats(self, runtime_id: str) -> SandboxStats:
@@ -235,7 +237,8 @@ class DockerRuntime(Runtime):
     def volume(self, spec: EnvironmentSpec, runtime_id: str) -> Volume:
         if self._shared:
             return LocalVolume(spec.workspace, sandbox=runtime_id)
-        return ArchiveVolume(self._engine, self._parts.environments, runtime_id)
+        archive = ArchiveVolume(self._engine, self._parts.environments, runtime_id)
+        return EngineVolume(functools.partial(self._parts.guests.link, runtime_id), archive, sandbox=runtime_id)
 
     async def remove_workspace(self, spec: EnvironmentSpec) -> None:
         await self._parts.lifecycle.remove_workspace(spec)

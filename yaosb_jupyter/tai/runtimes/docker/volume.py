@@ -1,0 +1,73 @@
+"""The files of a workspace that is a volume of the engine, by the way that is open at the moment."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, cast
+
+from yaosb_jupyter.errors import NotRunningError, SandboxLostError
+from yaosb_jupyter.link.connection import Connection
+from yaosb_jupyter.link.guest import CALL_TIMEOUT, GuestLink
+from yaosb_jupyter.tai.runtimes.docker.archive import ArchiveVolume
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.link import LinkVolume
+from yaosb_jupyter.types import FileInfo
+
+
+class EngineVolume(Volume):
+    """Through the guest's link; by the engine's archive where the container has no guest, or does not run.
+
+    ``link`` gives the link, None without a guest; it raises `NotRunningError`, `SandboxLostError`.
+    """
+
+    def __init__(self, link: Callable[[], Awaitable[GuestLink | None]], archive: ArchiveVolume, sandbox: str) -> None:
+        self._link = link
+        self._archive = archive
+        self._sandbox = sandbox
+
+    async def _volume(self) -> Volume:
+        try:
+            link = await self._link()
+        except (NotRunningError, SandboxLostError):
+            return self._archive
+        if link is None:
+            return self._archive
+
+        async def connect() -> Connection:
+            return await link.connected(CALL_TIMEOUT)
+
+        return LinkVolume(connect, sandbox=self._sandbox)
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        volume = await self._volume()
+        async with aclosing(cast(Any, volume.read(path, offset=offset, size=size))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
+        return await (await self._volume()).write(path, content, mode=mode)
+
+    async def stat(self, path: str) -> FileInfo:
+        return await (await self._volume()).stat(path)
+
+    async def list(self, path: str = "") -> Sequence[FileInfo]:
+        return await (await self._volume()).list(path)
+
+    async def mkdir(self, path: str) -> None:
+        await (await self._volume()).mkdir(path)
+
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
+        await (await self._volume()).remove(path, recursive=recursive)
+
+    async def rename(self, source: str, target: str) -> None:
+        await (await self._volume()).rename(source, target)
+
+    async def pack(self, source: str) -> AsyncIterator[bytes]:
+        volume = await self._volume()
+        async with aclosing(cast(Any, volume.pack(source))) as records:
+            async for piece in records:
+                yield piece
+
+    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
+        await (await self._volume()).unpack(target, records)
