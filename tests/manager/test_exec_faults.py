@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.manager.conftest import ENGINE_RIGS, OpenManager
+from tests.manager.conftest import ENGINE_RIGS, RIGS, OpenManager
 from tests.manager.rigs import MemoryRig, Rig
 from tests.manager.waiting import until
 from yaosb_jupyter.core.manager import AsyncManager
@@ -50,6 +50,20 @@ async def test_x1_all_bytes_come_before_the_exit(sandbox: AsyncSandbox) -> None:
     assert result.stdout.endswith(b"end")
     events = [event async for event in sandbox.stream("echo -n x")]
     assert isinstance(events[-1], Exit)
+
+
+@pytest.mark.parametrize("rig", RIGS[1:], indirect=True)
+async def test_x3_cancel_after_an_interrupt_ends_what_ignored_it(sandbox: AsyncSandbox) -> None:
+    marker = _marker()
+    stream = sandbox.stream(f"trap '' INT; sleep {marker} >/dev/null 2>&1 & trap - INT; echo ready; exec sleep 1000")
+    async with stream:
+        events = aiter(stream)
+        await anext(events)
+        await stream.signal(2)
+        assert (await stream.wait()).exit_code == 130
+        assert await _runs(sandbox, marker)
+        await stream.cancel(0.0)
+    assert not await _runs(sandbox, marker)
 
 
 async def test_x3_x4_a_timeout_ends_the_whole_tree_on_time(sandbox: AsyncSandbox) -> None:

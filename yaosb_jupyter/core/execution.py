@@ -223,6 +223,9 @@ class _Recorded(ExecStream):
     async def cancel(self, grace: float = 2.0) -> None:
         await self._inner.cancel(grace)
 
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
 
 def _last_line(result: ExecResult[Text]) -> str:
     text = result.stderr if isinstance(result.stderr, str) else result.stderr.decode(errors="replace")

@@ -95,6 +95,9 @@ class TrackedStream(ExecStream):
     async def cancel(self, grace: float = 2.0) -> None:
         if not self._over:
             await self._tasks.finish(self._finish(lambda: self._inner.cancel(grace)), "ending a command")
+            return
+        with self._use.naming():  # what it left behind
+            await self._inner.cancel(grace)
 
     async def aclose(self) -> None:
         if not self._over:

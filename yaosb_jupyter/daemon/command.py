@@ -103,8 +103,12 @@ class RemoteExecStream(ExecStream):
         await self._control(size=size)
 
     async def cancel(self, grace: float = 2.0) -> None:
-        if self._conversation.closed or self._line.closed:
+        if self._line.closed:
             return  # with the line, the daemon ends its commands
+        if self._conversation.closed:
+            with contextlib.suppress(NotFoundError, NotAvailableError, NotRunningError):  # nothing can be left
+                await control(self._line, self._request.ref, self._command_id, grace=grace)
+            return
         await self._control(grace=grace)
         # What it wrote before may still be read; taking it here lets the daemon let go of the command.
         with self._told():
@@ -114,7 +118,7 @@ class RemoteExecStream(ExecStream):
     async def aclose(self) -> None:
         if self.background:
             self._conversation.abandon()
-        else:
+        elif not self._conversation.closed:
             await self.cancel()
 
     async def _control(

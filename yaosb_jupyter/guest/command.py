@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import time
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from . import frames, processes, terminal
 from .loop import Loop
@@ -161,10 +161,7 @@ class Command:
         # Once reaped, the number may be another's.
         if self._ended is None or self.pid not in table:
             found |= {process.pid for process in table.values() if process.session == self.pid}
-        mark = ("%s=%s" % (MARK, self.exec_id)).encode()
-        unknown = processes.alive(set(table) - found - {os.getpid()}, table)
-        found |= {pid for pid in unknown if processes.has_variable(pid, mark)}
-        return processes.alive(found, table)
+        return processes.alive(found, table) | marked(self.exec_id, table, found)
 
     def signal(self, signum: int) -> None:
         if not self._finished:
@@ -186,8 +183,7 @@ class Command:
         members = self.members()
         if self._terminal is not None:
             processes.send_signal(members, signal.SIGHUP)  # shells at a terminal do not listen to SIGTERM
-        processes.send_signal(members, signal.SIGTERM)
-        processes.send_signal(members, signal.SIGCONT)
+        _ask_to_end(members)
         self._see_to_end()
 
     def _see_to_end(self) -> None:
@@ -202,6 +198,35 @@ class Command:
         if not self._finished and self._ended is None:
             self._timed_out = True
             self.terminate(KILL_GRACE)
+
+
+def marked(exec_id: str, table: Optional[processes.Table] = None, known: Iterable[int] = ()) -> Set[int]:
+    """The living processes that were started with the mark of a command, without the ``known`` ones."""
+    table = processes.scan() if table is None else table
+    mark = ("%s=%s" % (MARK, exec_id)).encode()
+    unknown = processes.alive(set(table).difference(known, {os.getpid()}), table)
+    return {pid for pid in unknown if processes.has_variable(pid, mark)}
+
+
+def sweep(loop: Loop, find: Callable[[], Set[int]], grace: float, then: Callable[[], None]) -> None:
+    """SIGTERM to what ``find`` finds, after ``grace`` seconds SIGKILL; ``then`` when nothing is left."""
+    kill_at = time.monotonic() + grace
+
+    def look() -> None:
+        if time.monotonic() >= kill_at:
+            processes.kill_all(find)
+        if find():
+            loop.later(POLL, look)
+        else:
+            then()
+
+    _ask_to_end(find())
+    look()
+
+
+def _ask_to_end(members: Set[int]) -> None:
+    processes.send_signal(members, signal.SIGTERM)
+    processes.send_signal(members, signal.SIGCONT)
 
 
 def _nobody(_: int) -> None:

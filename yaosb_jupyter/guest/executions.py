@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .command import Command
+from .command import Command, marked, sweep
 from .execution import CANCEL_GRACE, Execution
 from .link import Stream
 from .loop import Loop
@@ -43,6 +43,7 @@ class Executions:
             "spawn": self._spawn,
             "attach": self._attach,
             "control": self._control,
+            "sweep": self._sweep,
             "commands": self._commands,
             "forget": self._forget,
         }
@@ -74,9 +75,20 @@ class Executions:
     def _control(self, stream: Stream, request: Dict[str, Any]) -> None:
         execution = self._find(stream, request)
         if execution is not None:
+            if execution.result is not None and "grace" in request:
+                self._sweep(stream, request)
+                return
             if execution.first_time(request["token"]):
                 execution.control(request)
             stream.close({})
+
+    def _sweep(self, stream: Stream, request: Dict[str, Any]) -> None:
+        """Ends what a command left behind that has ended itself; answered when it is gone."""
+        execution = self._known.get(request["exec_id"])
+        mark = str(request["exec_id"])
+        command = execution.command if execution is not None else None
+        find = command.members if command is not None else lambda: marked(mark)
+        sweep(self._loop, find, float(request["grace"]), lambda: stream.close({}))
 
     def _commands(self, stream: Stream, _: Dict[str, Any]) -> None:
         latest = list(self._known.values())[-MOST_LISTED:]
@@ -109,7 +121,7 @@ class Executions:
         try:
             execution = self._start(exec_id, request, background)
         except StartError as error:
-            stream.fail("CommandNotFoundError", str(error), exit_code=error.exit_code)
+            stream.fail("CommandNotFoundError", str(error), exit_code=error.exit_code, errno=error.errno)
             return None
         self._known[exec_id] = execution
         return execution
@@ -129,7 +141,7 @@ class Executions:
                 _size(request.get("size")),
             )
         except OSError as error:
-            raise StartError("it cannot be given its descriptors: %s" % error, 126) from None
+            raise StartError("it cannot be given its descriptors: %s" % error, 126, error.errno) from None
         self._start_process(command, argv, cwd, env, float(request.get("timeout") or 0))
         execution.command = command
         return execution

@@ -16,11 +16,15 @@ AS_BEFORE = b"0"
 
 
 class StartError(Exception):
-    """A command could not be started; ``exit_code`` as a shell tells it: 127 not found, 126 found but not startable."""
+    """A command could not be started.
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    ``exit_code`` as a shell tells it: 127 not found, 126 found but not startable; ``errno`` of the system, or 0.
+    """
+
+    def __init__(self, message: str, exit_code: int, errno: Optional[int] = None) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+        self.errno = errno or 0
 
 
 class Spawner:
@@ -116,6 +120,7 @@ class Spawner:
 def _start_error(error: OSError, argv: List[str], cwd: str) -> StartError:
     reason = os.strerror(error.errno) if error.errno else str(error)
     if error.filename == cwd and argv[0] != cwd:
-        return StartError("working directory %s: %s" % (cwd, reason), 126)
+        return StartError("working directory %s: %s" % (cwd, reason), 126, error.errno)
     missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
-    return StartError("%s: %s" % (argv[0], "command not found" if missing else reason), 127 if missing else 126)
+    message = "%s: %s" % (argv[0], "command not found" if missing else reason)
+    return StartError(message, 127 if missing else 126, error.errno)

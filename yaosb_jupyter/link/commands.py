@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from yaosb_jupyter.errors import NotAvailableError, ProtocolError, SandboxError, SandboxLostError
+from yaosb_jupyter.errors import NotAvailableError, NotFoundError, ProtocolError, SandboxError, SandboxLostError
 from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.exec import CommandResult, Control, GuestExecStream, exit_status, refused
 from yaosb_jupyter.link.resume import Conversation
@@ -110,7 +110,8 @@ class GuestCommands:
             sandbox=self._sandbox,
             timeout=timeout,
             kill=kill,
-            control=control or functools.partial(self.control, exec_id),
+            control=control or functools.partial(self._act, exec_id),
+            sweep=functools.partial(self._sweep, exec_id),
             ended=None if conversation.background else lambda: self._acknowledge(exec_id),
         )
 
@@ -130,6 +131,22 @@ class GuestCommands:
         grace: float | None = None,
         size: TerminalSize | None = None,
     ) -> None:
+        """What a command that has ended leaves behind can be ended too. Raises `NotFoundError`."""
+        try:
+            await self._act(exec_id, signal=signal, grace=grace, size=size)
+        except NotFoundError:
+            if grace is not None:
+                await self._sweep(exec_id, grace)
+            raise
+
+    async def _act(
+        self,
+        exec_id: str,
+        *,
+        signal: int | None = None,
+        grace: float | None = None,
+        size: TerminalSize | None = None,
+    ) -> None:
         """Done once, however often the link breaks."""
         request: dict[str, Any] = {"exec_id": exec_id, "token": secrets.token_hex(8)}
         if signal is not None:
@@ -139,6 +156,9 @@ class GuestCommands:
         if size is not None:
             request["size"] = [size.columns, size.rows]
         await self._call("control", request)
+
+    async def _sweep(self, exec_id: str, grace: float) -> None:
+        await self._call("sweep", {"exec_id": exec_id, "grace": grace})
 
     # Asking
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -11,11 +12,13 @@ import msgspec
 
 from yaosb_jupyter.errors import (
     CommandNotFoundError,
+    LimitExceededError,
     NotFoundError,
     NotRunningError,
     ProtocolError,
     SandboxError,
     SandboxLostError,
+    UnavailableError,
 )
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.resume import Conversation
@@ -27,6 +30,8 @@ GUEST_GRACE = 2.0
 """How long the guest waits between SIGTERM and SIGKILL at a timeout."""
 BACKSTOP = 5.0
 """How much longer the host waits before it takes the guest for broken."""
+
+_FULL = "end some of its processes (kill_process), or stop and start it"
 
 _CHANNELS = {frames.DATA: ExecChannel.STDOUT, frames.DATA_ERR: ExecChannel.STDERR}
 
@@ -57,14 +62,35 @@ def refused(error: RemoteError, sandbox: str) -> SandboxError:
     """The guest's refusal as an error of ours."""
     match error.code:
         case "CommandNotFoundError":
-            code = 126 if error.fields.get("exit_code") == 126 else 127
-            return CommandNotFoundError(str(error), exit_code=code, sandbox=sandbox)
+            return _not_started(error, sandbox)
+        case "UnavailableError":
+            return UnavailableError(str(error)[:500], sandbox=sandbox, hint=_FULL)
         case "NotRunningError":
-            return NotRunningError(str(error), sandbox=sandbox)
+            return NotRunningError(str(error)[:500], sandbox=sandbox, hint="start it again when it has stopped")
         case "NotFoundError":
             hint = "the last 32 that ended in the background are kept, until the sandbox stops"
             return NotFoundError(str(error)[:500], sandbox=sandbox, hint=hint)
     return ProtocolError(f"its guest refused: {error}"[:500], sandbox=sandbox)
+
+
+def _not_started(error: RemoteError, sandbox: str) -> SandboxError:
+    message, number = str(error)[:500], error.fields.get("errno")
+    if number == errno.EAGAIN:
+        return LimitExceededError(f"its limit on processes is reached ({message})", sandbox=sandbox, hint=_FULL)
+    if number in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return UnavailableError(message, sandbox=sandbox, hint=_FULL)
+    code = 126 if error.fields.get("exit_code") == 126 else 127
+    return CommandNotFoundError(message, exit_code=code, sandbox=sandbox, hint=_start_hint(message, number, code))
+
+
+def _start_hint(message: str, number: object, code: int) -> str:
+    if message.startswith("working directory"):
+        return "make the directory, mend its rights, or choose another cwd"
+    if number == errno.E2BIG:
+        return "pass what is long by stdin or in a file: one argument may have 128 KiB"
+    if code == 126:
+        return "it is there but cannot be run: see its rights (chmod +x) and its first line"
+    return "is it installed in the sandbox, and on its PATH?"
 
 
 class Control(Protocol):
@@ -80,6 +106,7 @@ class GuestExecStream(ExecStream):
 
     The guest is not trusted: where it does not end a command in time, ``kill`` ends the whole environment. ``ended``
     is told that its end is known here; None for a command in the background, which goes on when this is closed.
+    ``sweep`` ends within so many seconds what the command leaves behind.
     """
 
     def __init__(
@@ -90,12 +117,14 @@ class GuestExecStream(ExecStream):
         timeout: float | None,
         kill: Callable[[], Awaitable[None]],
         control: Control,
+        sweep: Callable[[float], Awaitable[None]],
         ended: Callable[[], None] | None,
     ) -> None:
         self._conversation = conversation
         self._sandbox = sandbox
         self._kill = kill
         self._control = control
+        self._sweep = sweep
         self._tell_ended = ended
         self._outcome: ExitStatus | SandboxError | None = None
         self._backstop = asyncio.ensure_future(self._watch(timeout)) if timeout else None
@@ -160,8 +189,6 @@ class GuestExecStream(ExecStream):
                 await self._control(size=size)
 
     async def cancel(self, grace: float = 2.0) -> None:
-        if self._outcome is not None:
-            return
         with contextlib.suppress(SandboxError):
             try:
                 async with asyncio.timeout(grace + BACKSTOP):
@@ -170,6 +197,9 @@ class GuestExecStream(ExecStream):
             except TimeoutError:
                 await self._kill()
                 await self.wait()
+            with contextlib.suppress(TimeoutError):  # the link may be broken
+                async with asyncio.timeout(grace + BACKSTOP):
+                    await self._sweep(grace)
 
     async def _end(self, grace: float) -> None:
         while self._outcome is None:
@@ -184,9 +214,11 @@ class GuestExecStream(ExecStream):
                 return  # it has ended
 
     async def aclose(self) -> None:
+        if self._outcome is not None:
+            return
         if self._tell_ended is not None:
             await self.cancel()
-        elif self._outcome is None:
+        else:
             self._conversation.abandon()
 
     async def _watch(self, timeout: float) -> None:

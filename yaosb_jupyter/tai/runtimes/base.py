@@ -56,6 +56,8 @@ class Capability(StrEnum):
     """Services of the manager can be reached from inside, whatever the network."""
     BACKGROUND = "background"
     """Commands can run in the background and be taken up again, after a restart of the manager too."""
+    DESKTOP = "desktop"
+    """``vnc``: a desktop is shown."""
     TERMINALS = "terminals"
     """Commands can have a terminal."""
 
@@ -190,7 +192,10 @@ class ExecStream(ABC):
 
     @abstractmethod
     async def cancel(self, grace: float = 2.0) -> None:
-        """Ends the whole tree: SIGTERM, after ``grace`` seconds SIGKILL; returns when it is gone. Idempotent."""
+        """Ends the whole tree: SIGTERM, after ``grace`` seconds SIGKILL; returns when it is gone. Idempotent.
+
+        Of a command that has ended, this ends what it left behind in the background.
+        """
 
     async def resize(self, size: TerminalSize) -> None:  # noqa: B027 - most have no terminal
         """Changes the size of the command's terminal. Nothing happens after its end, or without one."""
@@ -201,9 +206,9 @@ class ExecStream(ABC):
     def acknowledge(self, offset: int) -> None:  # noqa: B027
         """Output before ``offset`` is taken for good."""
 
+    @abstractmethod
     async def aclose(self) -> None:
-        """Lets go of the stream, ending the command if it runs in the foreground."""
-        await self.cancel()
+        """Lets go of the stream, ending the command if it still runs in the foreground; else nothing is ended."""
 
 
 class Runtime(ABC):

@@ -160,6 +160,8 @@ class DockerExecStream(ExecStream):
 
     async def cancel(self, grace: float = 2.0) -> None:
         if self._is_over:
+            with suppress(SandboxError):  # what is left of its tree
+                await self._processes.end_tree(self._tree, signals.SIGTERM, grace)
             return
         if self._ending is None:
             self._ending = self._engine.in_background(self._end(grace))
@@ -167,7 +169,8 @@ class DockerExecStream(ExecStream):
 
     async def aclose(self) -> None:
         try:
-            await self.cancel()
+            if not self._is_over:
+                await self.cancel()
         finally:
             await self._hang_up()
 

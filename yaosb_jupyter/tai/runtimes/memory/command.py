@@ -98,9 +98,13 @@ class Command(ExecStream):
             await asyncio.to_thread(lambda: send_all(find(self._mark), signum))
 
     async def cancel(self, grace: float = 2.0) -> None:
+        await terminate_all(self._mark, grace)
+        await self._exited.wait()
+        self._close_pipes()
+
+    async def aclose(self) -> None:
         if not self._exited.is_set():
-            await terminate_all(self._mark, grace)
-            await self._exited.wait()
+            await self.cancel()
         self._close_pipes()
 
     def _on_exit(self) -> None:
@@ -196,6 +200,9 @@ class NotStarted(ExecStream):
         pass
 
     async def cancel(self, grace: float = 2.0) -> None:
+        pass
+
+    async def aclose(self) -> None:
         pass
 
 
