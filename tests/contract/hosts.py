@@ -52,7 +52,7 @@ class MemoryHost(Host):
 
     def __init__(self, directory: Path, services: Services = NO_SERVICES) -> None:
         super().__init__(directory, services)
-        self.engine = MemoryEngine()
+        self.engine = MemoryEngine(images={self.image})
 
     def runtime(self) -> Runtime:
         return MemoryRuntime(self.engine)

@@ -42,7 +42,8 @@ class CallerService(Service):
         self._caller = caller
 
     async def create(self, options: CreateOptions, progress: Progress | None = None) -> SandboxInfo:
-        return self._info(await self._controller.creator.create(options, self._caller, progress))
+        entry, warnings = await self._controller.creator.create(options, self._caller, progress)
+        return self._info(entry, warnings)
 
     async def get_or_create(self, options: CreateOptions, progress: Progress | None = None) -> SandboxInfo:
         entry, warnings = await self._controller.creator.get_or_create(options, self._caller, progress)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from yaosb_jupyter.core.defaults import complete, differences
+from yaosb_jupyter.core.defaults import complete, differences, unheeded
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.limits import check_limits
 from yaosb_jupyter.core.names import chat_id, check_owner, environment_name, new_id, new_uid
@@ -33,12 +33,18 @@ class Creator:
         self._operations = operations
         self._remover = remover
 
-    async def create(self, options: CreateOptions, caller: Caller, progress: Progress | None) -> Entry:
-        """Admits, records, builds; on failure or cancellation nothing is left and the slot is free again."""
+    async def create(
+        self, options: CreateOptions, caller: Caller, progress: Progress | None
+    ) -> tuple[Entry, tuple[str, ...]]:
+        """Admits, records, builds; on failure or cancellation nothing is left and the slot is free again.
+
+        Also returns what of ``options`` could not be heeded.
+        """
         return await self._create(await self._prepared(options, caller), progress)
 
-    async def _create(self, options: CreateOptions, progress: Progress | None) -> Entry:
+    async def _create(self, options: CreateOptions, progress: Progress | None) -> tuple[Entry, tuple[str, ...]]:
         entry, pool = self._admit(options)
+        info = pool.host.info
         entry.build = self._state.tasks.start(self._build(entry, progress), f"creating {entry.record.id}")
         try:
             await entry.build
@@ -51,7 +57,7 @@ class Creator:
             self._state.alarm.ring()
             if not entry.record.runtime_id and not entry.record.doomed:
                 self._state.table.drop(entry)  # cancelled before the build had begun
-        return entry
+        return entry, unheeded(options, info)
 
     async def get_or_create(
         self, options: CreateOptions, caller: Caller, progress: Progress | None
@@ -61,7 +67,7 @@ class Creator:
         while True:
             entry = self._existing(options)
             if entry is None:
-                return await self._create(options, progress), ()
+                return await self._create(options, progress)
             await entry.built()
             if entry not in self._state.table or entry.record.doomed:
                 continue

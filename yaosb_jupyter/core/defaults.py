@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from yaosb_jupyter.core.policy import LONG_RUNNING_IDLE_FACTOR, ONE_SHOT_LIFETIME
 from yaosb_jupyter.settings import Settings
-from yaosb_jupyter.tai.runtimes.base import RuntimeInfo
+from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
 from yaosb_jupyter.types import CreateOptions, Lifecycle, PoolSpec
 
 _T = TypeVar("_T")
@@ -17,21 +17,33 @@ _IDENTITY = frozenset({"id", "owner", "chat", "start"})
 
 
 def complete(options: CreateOptions, pool: PoolSpec, settings: Settings, runtime: RuntimeInfo) -> CreateOptions:
-    """``options`` without a field that is None or left to a default."""
+    """``options`` without a field that is None or left to a default; `unheeded` tells what the runtime cannot give."""
+    image = options.image or pool.image or settings.image
     return replace(
         options,
         pool=pool.name,
-        image=options.image or pool.image or settings.image or runtime.default_image,
+        image=(image if Capability.IMAGES in runtime.capabilities else "") or runtime.default_image,
         workdir=options.workdir or pool.workdir,
         user=options.user or pool.user,
         memory=_first(options.memory, pool.memory, settings.memory),
         cpus=_first(options.cpus, pool.cpus, settings.cpus),
         pids=_first(options.pids, pool.pids, settings.pids) or None,
+        vnc=options.vnc and Capability.DESKTOP in runtime.capabilities,
         network=options.network or pool.network or runtime.default_network,
         idle_timeout=_first(options.idle_timeout, _default_idle(options.lifecycle, pool, settings)),
         max_lifetime=_first(options.max_lifetime, _default_lifetime(options.lifecycle, pool, settings)),
         stop_timeout=_first(options.stop_timeout, pool.timeouts.stop_timeout, settings.stop_timeout),
     )
+
+
+def unheeded(options: CreateOptions, runtime: RuntimeInfo) -> tuple[str, ...]:
+    """What ``options`` name explicitly and the runtime does not heed, one sentence each."""
+    found = []
+    if options.image not in ("", runtime.default_image) and Capability.IMAGES not in runtime.capabilities:
+        found.append(f"image: {options.image!r} is not used, since {runtime.kind} runs the programs of its host")
+    if options.vnc and Capability.DESKTOP not in runtime.capabilities:
+        found.append(f"vnc: there is no desktop, since {runtime.kind} has none to show")
+    return tuple(found)
 
 
 def differences(asked: CreateOptions, existing: CreateOptions) -> tuple[str, ...]:

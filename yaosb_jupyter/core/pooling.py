@@ -10,7 +10,8 @@ from yaosb_jupyter.core.removal import Remover
 from yaosb_jupyter.core.service import Progress
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.core.view import pool_info
-from yaosb_jupyter.errors import PoolInUseError
+from yaosb_jupyter.errors import InvalidOptionError, PoolInUseError
+from yaosb_jupyter.tai.runtimes.base import Capability
 from yaosb_jupyter.types import PoolInfo, PoolSpec
 
 
@@ -64,10 +65,23 @@ class Pooling:
         await pool.close()
 
     async def image_exists(self, image: str, name: str) -> bool:
-        return await self._state.pools.get(name).runtime.image_exists(image)
+        pool = self._state.pools.get(name)
+        info = pool.host.info
+        if Capability.IMAGES not in info.capabilities:
+            return image == info.default_image
+        return await pool.runtime.image_exists(image)
 
     async def pull_image(self, image: str, name: str, progress: Progress | None) -> None:
-        await self._state.pools.get(name).runtime.pull_image(image, progress)
+        """Raises `InvalidOptionError` where the pool has no use for images."""
+        pool = self._state.pools.get(name)
+        info = pool.host.info
+        if Capability.IMAGES not in info.capabilities:
+            raise InvalidOptionError(
+                f"image {image!r} cannot be pulled: {info.kind} runs the programs of its host, and has no images",
+                pool=pool.name,
+                hint="use a pool with a Docker engine",
+            )
+        await pool.runtime.pull_image(image, progress)
 
     def _info(self, pool: Pool) -> PoolInfo:
         return pool_info(pool, self._state.table.of_pool(pool.name))

@@ -18,6 +18,7 @@ from yaosb_jupyter.errors import (
     CommandNotFoundError,
     ImageNotFoundError,
     InvalidOptionError,
+    NotAvailableError,
     NotFoundError,
     NotRunningError,
 )
@@ -44,13 +45,13 @@ from yaosb_jupyter.tai.volumes.local import LocalVolume
 from yaosb_jupyter.types import ExecOptions, Isolation, LogChunk, Network, PullProgress, SandboxStats, Status
 
 _ISOLATION = Isolation(**dict.fromkeys(Isolation.__dataclass_fields__, "none: tests"))
-_IMAGE_NAME = re.compile(r"[a-z0-9][a-z0-9._/:@-]*")
+_IMAGE_NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]|/(?=[a-z0-9]))*(?::[A-Za-z0-9._-]+)?")
 _SAMPLE_SECONDS = 0.1
 _FOLLOW_SECONDS = 0.05
 
 
 class MemoryRuntime(Runtime):
-    """Environments of a `MemoryEngine`. Limits, networks and images are accepted and not applied."""
+    """Environments of a `MemoryEngine`. Limits and networks are accepted and not applied."""
 
     kind: ClassVar[str] = "memory"
 
@@ -67,7 +68,7 @@ class MemoryRuntime(Runtime):
                 isolation=_ISOLATION,
                 default_network=Network.BRIDGE,
                 default_image="memory",
-                capabilities=frozenset({Capability.DIAL}),
+                capabilities=frozenset({Capability.DIAL, Capability.IMAGES}),
             )
 
     async def create(self, spec: EnvironmentSpec) -> str:
@@ -113,6 +114,8 @@ class MemoryRuntime(Runtime):
                 await in_thread(self.engine.discard, environment)
 
     async def exec_stream(self, runtime_id: str, options: ExecOptions) -> ExecStream:
+        if options.tty is not None:
+            raise NotAvailableError("the memory runtime has no terminals", sandbox=runtime_id, hint="leave tty out")
         async with self.engine.call("exec_stream"):
             environment = self._running(runtime_id)
             runs = environment.runs
