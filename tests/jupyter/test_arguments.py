@@ -79,6 +79,7 @@ def test_a_bad_value_names_its_field() -> None:
         ("creat", "invalid choice"),
         ("create --env A", "KEY=VALUE"),
         ("create --cpus many", "cpus"),
+        ("stop --timeout banana", "timeout='banana' is not valid; accepted: seconds"),
         ("create 'lab", "quotes"),
     ],
 )

@@ -180,7 +180,9 @@ def test_files_are_brought_here_after_a_failure_too(notebook: Notebook) -> None:
         notebook.run("%%sbexec --get log --get never\necho why > log; exit 1")
     assert Path("log").read_text() == "why\n"
     with pytest.raises(NotFoundError, match="never"):
-        notebook.run("%%sbexec --get never\ntrue")
+        notebook.run("%%sbexec -o r --get never\necho done")
+    assert notebook.shell.user_ns["r"].stdout == "done\n"
+    assert notebook.shell.user_ns["_sb"] is notebook.shell.user_ns["r"]
 
 
 def test_cp_goes_both_ways(notebook: Notebook) -> None:
@@ -268,6 +270,33 @@ def test_an_error_is_shown_in_a_line_or_two_without_our_stack(
     assert "exit code 7" in lines[0]
 
 
+def test_an_error_has_no_colours_where_the_shell_has_none(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook.run("%sandbox create lab")
+    monkeypatch.setattr(notebook.shell, "colors", "nocolor")
+    notebook.shell.run_cell("%sbexec exit 7")
+    told = capsys.readouterr()
+    assert "ExecFailedError in sandbox 'lab'" in told.out + told.err
+    assert "\x1b" not in told.out + told.err
+
+
+def test_a_command_that_did_not_start_has_no_result(notebook: Notebook) -> None:
+    notebook.run("%%sbexec -o r\necho of another cell")
+    with pytest.raises(NotFoundError, match="nobody"):
+        notebook.run("%%sbexec nobody -o r\ntrue")
+    assert notebook.shell.user_ns["r"] is None
+    assert notebook.shell.user_ns["_sb"] is None
+
+
+def test_scripts_of_cells_are_not_listed(notebook: Notebook) -> None:
+    notebook.run("%sandbox create lab")
+    notebook.run("%%sbwrite .cell-0123abcd-4567cdef.sh\ntrue")
+    notebook.run("%%sbwrite .cell-diagram.svg\ntrue")
+    notebook.run("%sandbox files")
+    assert [file.name for file in notebook.value] == [".cell-diagram.svg"]
+
+
 def interrupt_when(path: Path) -> threading.Thread:
     """Sends this process a SIGINT once the file is there."""
     gone = threading.Event()
@@ -286,8 +315,10 @@ def test_j1_an_interrupt_ends_the_command_and_stops_the_notebook(notebook: Noteb
     notebook.run("%sandbox create lab")
     waiter = interrupt_when(tmp_path / "started")
     with pytest.raises(KeyboardInterrupt):
-        notebook.run(f"%%sbexec\necho on\ntouch {tmp_path}/started\nsleep 1234567")
+        notebook.run(f"%%sbexec -o r\necho on\ntouch {tmp_path}/started\nsleep 1234567")
     waiter.join(5)
+    assert notebook.shell.user_ns["r"].stdout == "on\n"
+    assert notebook.shell.user_ns["_sb"] is notebook.shell.user_ns["r"]
     manager = notebook.manager()
     assert notebook.portal.call(manager.kill_process, "lab", "1234567") == []
     assert notebook.run("%sbexec echo still here").stdout == "still here\n"
@@ -327,6 +358,32 @@ def test_completion(notebook: Notebook, line: str, found: str) -> None:
     notebook.run("%sandbox create lab")
     notebook.run("%%sbwrite data/train.csv\nx")
     assert found in completions(notebook, line)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("%sandbox cp lab:", {"data/", "draft"}),
+        ("%sandbox create --li", {"--lifecycle"}),
+        ("%sandbox files da", {"data/", "dab:"}),
+        ("%sandbox info ", {"lab", "dab"}),
+        ("%%sbexec da", {"dab"}),
+    ],
+)
+def test_completion_offers_no_names_of_python_beside_what_it_knows(
+    notebook: Notebook, line: str, found: set[str]
+) -> None:
+    for cell in ("%sandbox create dab", "%sandbox create lab", "%%sbwrite data/train.csv\nx", "%%sbwrite draft\nx"):
+        notebook.run(cell)
+    notebook.run("data = date = dab = 1")
+    assert {text.removeprefix("lab:") for text in completions(notebook, line)} == found
+
+
+def test_completion_of_a_copy_offers_files_here_too(notebook: Notebook) -> None:
+    notebook.run("%sandbox create lab")
+    Path("laboratory.txt").write_text("")
+    notebook.run("labels = 1")
+    assert set(completions(notebook, "%sandbox cp la")) == {"lab:", "laboratory.txt"}
 
 
 def test_completion_of_a_path_with_a_name_replaces_what_follows_the_colon(notebook: Notebook) -> None:

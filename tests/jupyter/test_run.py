@@ -12,10 +12,11 @@ import pytest
 
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
-from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError
+from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, UnavailableError
 from yaosb_jupyter.jupyter.events import Event
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.run import Script, raise_for_exit, run_script
+from yaosb_jupyter.jupyter.scriptfiles import ScriptFiles, is_script
 from yaosb_jupyter.types import ExecResult, Output, PoolSpec
 
 
@@ -31,7 +32,10 @@ async def sandbox(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterat
 
 
 async def run(sandbox: AsyncSandbox, script: Script) -> ExecResult[str]:
-    return await run_script(sandbox, script, Mailbox())
+    kept: list[ExecResult[str]] = []
+    result = await run_script(sandbox, script, ScriptFiles("notebook"), Mailbox(), kept.append)
+    assert kept == [result]
+    return result
 
 
 def text(events: Sequence[Event]) -> str:
@@ -122,17 +126,19 @@ async def test_output_arrives_while_the_script_runs(sandbox: AsyncSandbox) -> No
     mailbox: Mailbox[Event] = Mailbox()
     await sandbox.files.write("go", "")
     body = "echo first; while [ -e go ]; do sleep 0.02; done; echo second >&2"
-    running = asyncio.create_task(run_script(sandbox, Script(body=body), mailbox))
+    running = asyncio.create_task(run_script(sandbox, Script(body=body), ScriptFiles("n"), mailbox, lambda _: None))
     assert text(await asyncio.to_thread(mailbox.take) or []) == "first\n"
     await sandbox.files.remove("go")
     result = await asyncio.wait_for(running, 10)
     assert (result.stdout, result.stderr) == ("first\n", "second\n")
 
 
-async def interrupted(sandbox: AsyncSandbox, body: str) -> tuple[float, str]:
-    """Cancels a script once it has written; how long its end took, and all it wrote."""
+async def interrupted(sandbox: AsyncSandbox, body: str) -> tuple[float, ExecResult[str]]:
+    """Cancels a script once it has written; how long its end took, and its result, which holds all that was shown."""
     mailbox: Mailbox[Event] = Mailbox()
-    running = asyncio.create_task(run_script(sandbox, Script(body=body, lang="python"), mailbox))
+    kept: list[ExecResult[str]] = []
+    script = Script(body=body, lang="python")
+    running = asyncio.create_task(run_script(sandbox, script, ScriptFiles("notebook"), mailbox, kept.append))
     written = text(await asyncio.to_thread(mailbox.take, timeout=20.0) or [])
     began = time.monotonic()
     running.cancel()
@@ -140,7 +146,9 @@ async def interrupted(sandbox: AsyncSandbox, body: str) -> tuple[float, str]:
         await running
     took = time.monotonic() - began
     mailbox.close()
-    return took, written + text(mailbox.take() or [])
+    (result,) = kept
+    assert result.stdout == written + text(mailbox.take() or [])
+    return took, result
 
 
 async def test_j1_an_interrupt_reaches_the_command_and_its_last_words_are_shown(sandbox: AsyncSandbox) -> None:
@@ -148,9 +156,10 @@ async def test_j1_an_interrupt_reaches_the_command_and_its_last_words_are_shown(
         "import time\ntry:\n    print('on', flush=True)\n    time.sleep(60)\n"
         "except KeyboardInterrupt:\n    print('last words')"
     )
-    took, written = await interrupted(sandbox, body)
-    assert written.startswith("on")
-    assert written.endswith("last words\n")
+    took, result = await interrupted(sandbox, body)
+    assert result.stdout.startswith("on")
+    assert result.stdout.endswith("last words\n")
+    assert result.exit_code == 0
     assert took < 0.3
     assert await sandbox.files.list() == []
 
@@ -160,7 +169,36 @@ async def test_j1_an_interrupt_ends_a_command_that_ignores_it(sandbox: AsyncSand
         "import signal, time\nfor s in (signal.SIGINT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\n"
         "print('deaf', flush=True)\nwhile True: time.sleep(1)"
     )
-    took, _ = await interrupted(sandbox, body)
+    took, result = await interrupted(sandbox, body)
     assert took < 0.35
+    assert (result.stdout.strip(), result.exit_code, result.signal) == ("deaf", 137, 9)
     assert await sandbox.kill_process(r"\.cell-.*\.py") == []
+    assert await sandbox.files.list() == []
+
+
+async def test_what_a_killed_kernel_left_is_removed_by_the_next_cell_of_the_notebook(sandbox: AsyncSandbox) -> None:
+    left = ScriptFiles("notebook").place(sandbox, "true", cwd="", suffix=".sh")
+    name = await left.__aenter__()
+    other = ScriptFiles("another notebook").place(sandbox, "true", cwd="", suffix=".sh")
+    kept = await other.__aenter__()
+    assert is_script(name)
+    await sandbox.files.write(".cell-mine.sh", "")
+    await run(sandbox, Script(body="true"))
+    assert {file.name for file in await sandbox.files.list()} == {kept, ".cell-mine.sh"}
+
+
+async def test_a_script_that_could_not_be_removed_is_removed_by_the_next_cell(
+    sandbox: AsyncSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the daemon was killed: the same kernel goes on."""
+    files = ScriptFiles("notebook")
+
+    async def refused(*_: object, **__: object) -> None:
+        raise UnavailableError("no daemon")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(sandbox.files), "remove", refused)
+        await run_script(sandbox, Script(body="true"), files, Mailbox(), lambda _: None)
+    assert len(await sandbox.files.list()) == 1
+    await run_script(sandbox, Script(body="true"), files, Mailbox(), lambda _: None)
     assert await sandbox.files.list() == []

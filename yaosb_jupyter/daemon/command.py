@@ -139,7 +139,7 @@ class RemoteExecStream(ExecStream):
                 raise
             raise UnavailableError(
                 f"the connection to the daemon was lost while a command ran, and it cannot be taken up again: {error}",
-                hint="look what it did, then run it again",
+                hint="it may run on: look, and end it (pkill, kill_process), before you run it again",
             ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, cast
 
+from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.jupyter.parser import MagicParser, key_value
 from yaosb_jupyter.types import CreateFields, Lifecycle, Network
 from yaosb_jupyter.units import parse_duration
@@ -151,6 +152,9 @@ def _ids(parser: MagicParser) -> None:
 
 def _duration(name: str) -> Any:
     def convert(text: str) -> float:
-        return parse_duration(text, name)
+        try:
+            return parse_duration(text, name)
+        except InvalidOptionError as error:
+            raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from None
 
     return convert

@@ -6,7 +6,8 @@ import posixpath
 from abc import ABC, abstractmethod
 from argparse import Action
 from collections.abc import Sequence
-from types import SimpleNamespace
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from yaosb_jupyter.jupyter.arguments import (
     LIFECYCLES,
@@ -21,6 +22,8 @@ from yaosb_jupyter.jupyter.places import Place
 from yaosb_jupyter.jupyter.script import LANGUAGES
 from yaosb_jupyter.types import Status
 
+MATCHER = "yaosb_jupyter"
+"""The name of our matcher in IPython."""
 COMMANDS = ("%sandbox", "%sbexec", "%%sbexec", "%%sbwrite")
 
 _FIXED = {
@@ -49,7 +52,7 @@ class Known(ABC):
 
 
 class Completer:
-    """Completes lines of our magics, for IPython's ``complete_command`` hook."""
+    """Completes lines of our magics: one of IPython's matchers."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
@@ -60,15 +63,25 @@ class Completer:
             "%%sbwrite": write_parser(),
         }
 
-    def __call__(self, _shell: object, event: SimpleNamespace) -> list[str]:
-        """``event.symbol`` is what IPython replaces: the end of the last word, from its last ``:`` or ``=``."""
-        line: str = event.text_until_cursor
+    @context_matcher(identifier=MATCHER)  # type: ignore[untyped-decorator]
+    def match(self, context: CompletionContext) -> SimpleMatcherResult:
+        """Where there is something of ours, names of Python are not offered, and files here only where one may stand.
+
+        ``context.token`` is what IPython replaces: the end of the last word, from its last ``:`` or ``=``.
+        """
+        line = context.full_text.split("\n")[context.cursor_line][: context.cursor_position]
         words = line.split()
-        word = "" if line[-1:].isspace() else words.pop()
+        word = "" if not line or line[-1].isspace() else words.pop()
         if not words or words[0] not in self._parsers:
-            return []
-        prefix = word.removesuffix(event.symbol)
-        return [found.removeprefix(prefix) for found in self.candidates(words, word) if found.startswith(word)]
+            return {"completions": []}
+        prefix = word.removesuffix(context.token)
+        found = [each.removeprefix(prefix) for each in self.candidates(words, word) if each.startswith(word)]
+        here = words[1:2] == ["cp"] and Place.parse(word).ref is None
+        return {
+            "completions": [SimpleCompletion(text, type="sandbox") for text in found if text],
+            "suppress": True,
+            "do_not_suppress": {"IPCompleter.file_matcher"} if here else set(),
+        }
 
     def candidates(self, words: Sequence[str], word: str) -> Sequence[str]:
         """Whole words that may stand in place of ``word`` after ``words``."""

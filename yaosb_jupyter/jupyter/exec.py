@@ -14,7 +14,7 @@ from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, SandboxError
 from yaosb_jupyter.jupyter.copying import copy_out
 from yaosb_jupyter.jupyter.events import Event, Notice
 from yaosb_jupyter.jupyter.mailbox import Mailbox
-from yaosb_jupyter.jupyter.run import Script, run_script
+from yaosb_jupyter.jupyter.run import Keep, Script, run_script
 from yaosb_jupyter.jupyter.session import Session
 from yaosb_jupyter.types import ExecResult, Lifecycle
 
@@ -30,7 +30,7 @@ class Outcome:
 
 
 async def execute(
-    session: Session, ref: str, script: Script, get: list[str], once: bool, mailbox: Mailbox[Event]
+    session: Session, ref: str, script: Script, get: list[str], once: bool, mailbox: Mailbox[Event], keep: Keep
 ) -> Outcome:
     """Runs the script in the sandbox ``ref`` (else the one in use, else this notebook's own), then brings ``get`` here.
 
@@ -38,27 +38,31 @@ async def execute(
     is no error.
     """
     if once:
-        return await _execute_once(session, ref, script, get, mailbox)
+        return await _execute_once(session, ref, script, get, mailbox, keep)
     sandbox, new = await session.sandbox_or_own(ref)
     if new:
         info = sandbox.last_info
         mailbox.post(Notice(f"No sandbox was in use: this notebook's is {info.id!r} (pool {info.pool}, session)."))
-    return await _execute_in(sandbox, script, get, mailbox)
+    return await _execute_in(session, sandbox, script, get, mailbox, keep)
 
 
-async def _execute_once(session: Session, ref: str, script: Script, get: list[str], mailbox: Mailbox[Event]) -> Outcome:
+async def _execute_once(
+    session: Session, ref: str, script: Script, get: list[str], mailbox: Mailbox[Event], keep: Keep
+) -> Outcome:
     # A one-shot sandbox is gone with its command's end: before its files could be brought.
     lifecycle = Lifecycle.SESSION if get else Lifecycle.ONE_SHOT
     sandbox = await (await session.manager()).create(ref, lifecycle=lifecycle)
     try:
-        return await _execute_in(sandbox, script, get, mailbox)
+        return await _execute_in(session, sandbox, script, get, mailbox, keep)
     finally:
         with anyio.move_on_after(_REMOVAL, shield=True), suppress(NotFoundError):
             await sandbox.remove()
 
 
-async def _execute_in(sandbox: AsyncSandbox, script: Script, get: list[str], mailbox: Mailbox[Event]) -> Outcome:
-    result = await run_script(sandbox, script, mailbox)
+async def _execute_in(
+    session: Session, sandbox: AsyncSandbox, script: Script, get: list[str], mailbox: Mailbox[Event], keep: Keep
+) -> Outcome:
+    result = await run_script(sandbox, script, session.scripts, mailbox, keep)
     for path in get:
         try:
             copied = await copy_out(sandbox, path, Path(), mailbox)

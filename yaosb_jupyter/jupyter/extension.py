@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from yaosb_jupyter.blocking.entry import manager
 from yaosb_jupyter.blocking.loop import background
 from yaosb_jupyter.core.manager import AsyncManager
-from yaosb_jupyter.jupyter.completion import COMMANDS, Completer
+from yaosb_jupyter.jupyter.completion import COMMANDS, MATCHER, Completer
 from yaosb_jupyter.jupyter.foreground import Start
 from yaosb_jupyter.jupyter.known import SessionKnown
 from yaosb_jupyter.jupyter.magics import SandboxMagics
@@ -27,15 +27,19 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     for command in COMMANDS:
         kind = "cell" if command.startswith("%%") else "line"
         shell.magics_manager.magics[kind].pop(command.lstrip("%"), None)
-        shell.strdispatchers["complete_command"].strs.pop(command, None)
+    _forget_completion(shell)
 
 
 def register(shell: InteractiveShell, session: Session, start: Start) -> None:
     """Gives a shell the magics and their completion; their work is done on the loop that ``start`` leads to."""
     shell.register_magics(SandboxMagics(shell, session, start))
-    completer = Completer(SessionKnown(session, start))
-    for command in COMMANDS:
-        shell.set_hook("complete_command", completer, str_key=command)  # type: ignore[no-untyped-call]
+    _forget_completion(shell)
+    shell.Completer.custom_matchers.append(Completer(SessionKnown(session, start)).match)
+
+
+def _forget_completion(shell: InteractiveShell) -> None:
+    matchers = shell.Completer.custom_matchers
+    matchers[:] = [each for each in matchers if getattr(each, "matcher_identifier", "") != MATCHER]
 
 
 async def _connect() -> AsyncManager:

@@ -10,6 +10,7 @@ from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.jupyter.completion import Known
 from yaosb_jupyter.jupyter.foreground import Start
+from yaosb_jupyter.jupyter.scriptfiles import is_script
 from yaosb_jupyter.jupyter.session import Session
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class SessionKnown(Known):
     def entries(self, ref: str, directory: str) -> Sequence[str]:
         async def names(_: AsyncManager) -> list[str]:
             files = await (await self._session.sandbox(ref)).files.list(directory)
-            return [f"{file.name}/" if file.is_dir else file.name for file in files]
+            return [f"{file.name}/" if file.is_dir else file.name for file in files if not is_script(file.name)]
 
         return self._ask(names)
 

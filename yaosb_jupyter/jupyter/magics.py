@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, no_var_expand
 
-from yaosb_jupyter.errors import ExecTimeoutError, InvalidOptionError
+from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.jupyter.arguments import cell_parser, line_parser, sandbox_parser, write_parser
 from yaosb_jupyter.jupyter.events import Event
 from yaosb_jupyter.jupyter.exec import Outcome, execute, input_bytes
@@ -24,7 +24,7 @@ from yaosb_jupyter.types import ExecResult
 
 R = TypeVar("R")
 RESULT = "_sb"
-"""The variable that holds the last result."""
+"""The variable that holds the last result; None where the command did not start."""
 
 
 @magics_class
@@ -39,7 +39,7 @@ class SandboxMagics(Magics):
 
     @line_magic
     def sandbox(self, line: str) -> Shown | None:
-        with brief():
+        with brief(self._shell):
             args = sandbox_parser().parse_line(line)
             if args.verb in (None, "help"):
                 sandbox_parser().parse_line(f"{vars(args).get('topic') or ''} -h")
@@ -48,7 +48,7 @@ class SandboxMagics(Magics):
     @no_var_expand
     @line_cell_magic
     def sbexec(self, line: str, cell: str | None = None) -> None:
-        with brief():
+        with brief(self._shell):
             if cell is None:
                 args, body = line_parser().parse_leading(line)
             else:
@@ -60,7 +60,7 @@ class SandboxMagics(Magics):
     @no_var_expand
     @cell_magic
     def sbwrite(self, line: str, cell: str) -> None:
-        with brief():
+        with brief(self._shell):
             path = write_parser().parse_line(line).path
             self._show(lambda mailbox: Verbs(self._session, mailbox).write(path, cell))
 
@@ -75,23 +75,18 @@ class SandboxMagics(Magics):
             stdin=input_bytes(args.stdin, self._shell.user_ns),
         )
 
-        async def work(mailbox: Mailbox[Event]) -> Outcome:
-            return await execute(self._session, args.ref, script, args.get, args.rm, mailbox)
+        def keep(result: ExecResult[str] | None) -> None:
+            self._shell.user_ns[RESULT] = result
+            if args.out:
+                self._shell.user_ns[args.out] = result
 
-        try:
-            outcome = self._follow(work)
-        except ExecTimeoutError as error:
-            if error.result is not None:
-                self._keep(error.result, args.out)
-            raise
-        self._keep(outcome.result, args.out)
+        async def work(mailbox: Mailbox[Event]) -> Outcome:
+            return await execute(self._session, args.ref, script, args.get, args.rm, mailbox, keep)
+
+        keep(None)  # what is there of another command is not taken for this one's, should it not start
+        outcome = self._follow(work)
         if not args.no_raise:
             raise_for_exit(outcome.result, outcome.sandbox)
-
-    def _keep(self, result: ExecResult[Any], variable: str) -> None:
-        self._shell.user_ns[RESULT] = result
-        if variable:
-            self._shell.user_ns[variable] = result
 
     def _show(self, work: Callable[[Mailbox[Event]], Awaitable[Shown]]) -> Shown | None:
         """A line is shown at once, in place of the progress; cards and tables are the cell's value."""

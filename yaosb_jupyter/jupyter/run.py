@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import posixpath
-import secrets
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -17,11 +15,12 @@ from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.execution import CommandFields
 from yaosb_jupyter.core.output import Tail
 from yaosb_jupyter.core.sandbox import AsyncSandbox
-from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, NotFoundError, PathError, SandboxError
+from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, SandboxError
 from yaosb_jupyter.jupyter.events import Event
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.output import KEPT
 from yaosb_jupyter.jupyter.script import language
+from yaosb_jupyter.jupyter.scriptfiles import ScriptFiles
 from yaosb_jupyter.types import ExecChannel, ExecResult, Exit, ExitStatus
 from yaosb_jupyter.units import format_duration
 
@@ -29,7 +28,10 @@ from yaosb_jupyter.units import format_duration
 # after the interrupt, and has time for its last words all the same.
 _LAST_WORDS = 0.15
 _FEW_WORDS = 0.05
-_CLEANUP = 2.0
+_KILLED = ExitStatus(exit_code=128 + signal.SIGKILL, signal=signal.SIGKILL)
+
+Keep = Callable[[ExecResult[str]], None]
+"""Gets the result of a command as soon as it has ended, however it ended; called on the loop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,22 +52,17 @@ class Script:
         return {"cwd": self.cwd, "env": env, "user": self.user, "timeout": self.timeout}
 
 
-async def run_script(sandbox: AsyncSandbox, script: Script, mailbox: Mailbox[Event]) -> ExecResult[str]:
+async def run_script(
+    sandbox: AsyncSandbox, script: Script, files: ScriptFiles, mailbox: Mailbox[Event], keep: Keep
+) -> ExecResult[str]:
     """Runs it to its end and gives its result, whatever the exit code.
 
     Cancelled, it interrupts the command and ends when that has ended. Raises `ExecTimeoutError`, `SandboxLostError`,
     `NotRunningError`, `PathError`.
     """
     spoken = language(script.lang)
-    directory = await _directory(sandbox, script.cwd)
-    name = f".cell-{secrets.token_hex(4)}{spoken.suffix}"
-    path = posixpath.join(directory, name)
-    await sandbox.files.write(path, script.body, mode=0o644)
-    try:
-        return await _run(sandbox, spoken.argv(name), script, mailbox)
-    finally:
-        with anyio.move_on_after(_CLEANUP, shield=True), suppress(SandboxError):  # gone with a one-shot sandbox
-            await sandbox.files.remove(path)
+    async with files.place(sandbox, script.body, cwd=script.cwd, suffix=spoken.suffix) as name:
+        return await _run(sandbox, spoken.argv(name), script, mailbox, keep)
 
 
 def raise_for_exit(result: ExecResult[str], sandbox: str) -> None:
@@ -80,17 +77,8 @@ def raise_for_exit(result: ExecResult[str], sandbox: str) -> None:
         )
 
 
-async def _directory(sandbox: AsyncSandbox, cwd: str) -> str:
-    """Where in the workspace the script lies: beside what it imports, where that is there."""
-    if cwd:
-        with suppress(NotFoundError, PathError):  # a working directory outside of the workspace
-            if (await sandbox.files.stat(cwd)).is_dir:
-                return cwd
-    return ""
-
-
 async def _run(
-    sandbox: AsyncSandbox, argv: tuple[str, ...], script: Script, mailbox: Mailbox[Event]
+    sandbox: AsyncSandbox, argv: tuple[str, ...], script: Script, mailbox: Mailbox[Event], keep: Keep
 ) -> ExecResult[str]:
     kept = {channel: Tail(KEPT) for channel in ExecChannel}
     async with sandbox.stream(argv, stdin=script.stdin is not None, **script.fields()) as stream:
@@ -102,23 +90,32 @@ async def _run(
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True):
                 await _interrupt(stream, pump)
+            told = pump.done() and not pump.cancelled() and pump.exception() is None
+            keep(_result(pump.result() if told else _KILLED, kept))
             raise
         finally:
             for task in (pump, feed):
                 task.cancel()
         status = pump.result()
-    result = ExecResult(
+    result = _result(status, kept)
+    keep(result)
+    if status.timed_out:
+        limit = format_duration(script.timeout or 0.0)
+        raise ExecTimeoutError(f"the command ran longer than {limit} and was killed", result=result, sandbox=sandbox.id)
+    return result
+
+
+def _result(status: ExitStatus, kept: Mapping[ExecChannel, Tail]) -> ExecResult[str]:
+    return ExecResult(
         exit_code=status.exit_code,
         stdout=kept[ExecChannel.STDOUT].decoded("utf-8", "replace"),
         stderr=kept[ExecChannel.STDERR].decoded("utf-8", "replace"),
         signal=status.signal,
         duration=status.duration,
         truncated=any(tail.dropped for tail in kept.values()),
+        peak_memory=status.peak_memory,
+        cpu_time=status.cpu_time,
     )
-    if status.timed_out:
-        limit = format_duration(script.timeout or 0.0)
-        raise ExecTimeoutError(f"the command ran longer than {limit} and was killed", result=result, sandbox=sandbox.id)
-    return result
 
 
 async def _pump(stream: CommandStream[str], kept: Mapping[ExecChannel, Tail], mailbox: Mailbox[Event]) -> ExitStatus:

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import NotFoundError
+from yaosb_jupyter.jupyter.scriptfiles import ScriptFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,7 @@ class Session:
     def __init__(self, connect: Callable[[], Awaitable[AsyncManager]], name: str) -> None:
         self._connect = connect
         self._name = name
+        self.scripts = ScriptFiles(name)
         self._manager: AsyncManager | None = None
         self._used: Used | None = None
 

@@ -16,6 +16,7 @@ from yaosb_jupyter.jupyter.events import Event
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.places import Place, direction
 from yaosb_jupyter.jupyter.progress import PullLayers
+from yaosb_jupyter.jupyter.scriptfiles import is_script
 from yaosb_jupyter.jupyter.session import Session
 from yaosb_jupyter.jupyter.views import (
     SandboxCard,
@@ -97,7 +98,8 @@ class Verbs:
     async def files(self, args: Namespace) -> Listing[FileInfo]:
         place = Place.inside(args.path)
         sandbox = await self._session.sandbox(place.ref or "")
-        return file_listing(await sandbox.files.list(place.path))
+        files = await sandbox.files.list(place.path)
+        return file_listing([file for file in files if not is_script(file.name)])
 
     async def cp(self, args: Namespace) -> str:
         source, target = direction(args.source, args.target)
