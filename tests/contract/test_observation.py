@@ -81,6 +81,16 @@ async def test_logs_can_begin_at_a_time(make_box: MakeBox) -> None:
     assert (await logged(box, since=since))[ExecChannel.STDOUT] == b"late\n"
 
 
+async def test_logs_of_our_own_main_process_are_followed_until_it_ends(box: Box) -> None:
+    following = asyncio.ensure_future(logged(box, follow=True))
+    for _ in range(3):
+        await box.sh("true")
+    assert not following.done()
+    await box.stop()
+    async with asyncio.timeout(10):
+        await following
+
+
 async def test_logs_are_followed_to_the_end(make_box: MakeBox) -> None:
     script = "echo first; while [ ! -f go ]; do sleep 0.02; done; echo last; exit 3"
     box = await make_box(cmd=("sh", "-c", script))

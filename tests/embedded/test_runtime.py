@@ -18,7 +18,7 @@ import pytest
 
 from tests.contract.box import Box, eventually
 from tests.rig.require import require
-from yaosb_jupyter.errors import InvalidOptionError, LimitExceededError
+from yaosb_jupyter.errors import InvalidOptionError, LimitExceededError, NotRunningError
 from yaosb_jupyter.guest import processes
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded import EmbeddedRuntime
@@ -74,6 +74,7 @@ async def make(runtime: EmbeddedRuntime, place: Path, **fields: Any) -> Box:
         ({"network": Network.ALLOWLIST}, "allowlist"),
         ({"user": "root"}, "user"),
         ({"cmd": ("image",)}, "image"),
+        ({"workdir": "/srv/app"}, "workdir"),
     ],
 )
 async def test_what_cannot_be_given_is_named(
@@ -82,6 +83,29 @@ async def test_what_cannot_be_given_is_named(
     with pytest.raises(InvalidOptionError, match=named):
         await runtime.create(spec_in(place, **fields))
     assert await runtime.list({}) == []
+
+
+async def test_a_main_process_that_ends_at_once_has_ended_when_start_returns(
+    runtime: EmbeddedRuntime, place: Path
+) -> None:
+    box = await make(runtime, place, cmd=("sh", "-c", "exit 3"))
+    state = await runtime.inspect(box.runtime_id)
+    assert (state.status, state.exit_code) == (Status.STOPPED, 3)
+    with pytest.raises(NotRunningError, match="ended with code 3"):
+        await box.sh("true")
+
+
+async def test_the_end_by_memory_is_told_to_who_comes_later(runtime: EmbeddedRuntime, place: Path) -> None:
+    if await asyncio.to_thread(find_cgroups) is None:
+        return
+    box = await make(runtime, place, memory=64 * MIB, cmd=("python3", "-c", "x = b'x' * (256 << 20)"))
+
+    async def ended() -> bool:
+        return (await runtime.inspect(box.runtime_id)).status is Status.STOPPED
+
+    await eventually(ended, what="killed")
+    with pytest.raises(NotRunningError, match="memory"):
+        await box.sh("true")
 
 
 async def test_remove_leaves_nothing_but_the_workspace(runtime: EmbeddedRuntime, place: Path) -> None:

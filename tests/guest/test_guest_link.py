@@ -16,7 +16,7 @@ import pytest
 
 from tests.contract.box import eventually, mark
 from tests.guest.rig import Guest, guest, new_link
-from yaosb_jupyter.errors import AuthError, CommandNotFoundError, SandboxLostError
+from yaosb_jupyter.errors import AuthError, CommandNotFoundError, NotRunningError, SandboxLostError
 from yaosb_jupyter.guest import frames, processes
 from yaosb_jupyter.link.commands import exec_request
 from yaosb_jupyter.link.connection import Connection, RemoteError, Stream, dial_unix
@@ -51,6 +51,19 @@ async def test_n12_strangers_cannot_crowd_the_guest_out(tmp_path: Path) -> None:
         loop = asyncio.get_running_loop()
         assert await asyncio.wait_for(loop.sock_recv(waiting[-1], 1), 5) == b"", "turned away at once"
         assert (await running.run("echo", "here"))[1] == b"here\n"
+
+
+async def test_x15_who_waits_for_a_link_is_told_when_the_sandbox_ends(tmp_path: Path) -> None:
+    link = new_link(tmp_path, "key")
+    await link.listen()
+    waiting = asyncio.ensure_future(link.connected(1000))
+    await asyncio.sleep(0)
+    await link.close("its processes were killed")
+    async with asyncio.timeout(5):
+        with pytest.raises(NotRunningError, match="its processes were killed"):
+            await waiting
+        with pytest.raises(NotRunningError, match="its processes were killed"):
+            await link.call("processes", {})
 
 
 async def test_the_newest_with_the_key_is_the_link(tmp_path: Path) -> None:

@@ -38,6 +38,10 @@ def main() -> int:
     if confinement and not apart:
         confine(confinement)
     spawner = Spawner((lambda: confine(confinement)) if apart else None)
+    try:
+        spawner.call(lambda: os.makedirs(config["workdir"], exist_ok=True))
+    except OSError:
+        pass  # told to each command that wants it
     libc.prctl(libc.PR_SET_DUMPABLE, 0)
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
     loop = Loop()

@@ -79,7 +79,8 @@ class Spawner:
         # A process may raise its score and take that back: the child is born while it is raised.
         self._set_oom_score(MORE_LIKELY_KILLED)
         try:
-            return self._in_thread(start) if self._apart else start()
+            process: subprocess.Popen[bytes] = self.call(start)
+            return process
         except OSError as error:
             raise _start_error(error, argv, cwd) from None
         except (ValueError, subprocess.SubprocessError) as error:
@@ -92,6 +93,10 @@ class Spawner:
             os.pwrite(self._oom, score, 0)
         except OSError:
             pass  # not every system lets it be raised
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Calls it confined as the commands are."""
+        return self._in_thread(function) if self._apart else function()
 
     def _in_thread(self, call: Callable[[], Any]) -> Any:
         done = threading.Lock()

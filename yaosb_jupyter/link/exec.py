@@ -248,7 +248,7 @@ class GuestExecStream(ExecStream):
 
     def _vanished(self, cause: Exception) -> SandboxLostError:
         lost = SandboxLostError(
-            f"the sandbox vanished while a command ran ({cause})",
+            f"the sandbox vanished while a command ran ({cause.message if isinstance(cause, SandboxError) else cause})",
             sandbox=self._sandbox,
             hint="it was stopped or removed, or its processes were killed; see its status",
         )

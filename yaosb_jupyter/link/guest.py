@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from yaosb_jupyter.errors import AuthError, SandboxError, SandboxLostError
+from yaosb_jupyter.errors import AuthError, NotRunningError, SandboxError, SandboxLostError
 from yaosb_jupyter.link.commands import GuestCommands
 from yaosb_jupyter.link.connection import Connection, Hello
 from yaosb_jupyter.link.dial import dial
@@ -54,6 +54,7 @@ class GuestLink:
         self._meetings: set[asyncio.Task[None]] = set()
         self._linked = asyncio.Event()
         self._closed = False
+        self._end = "it has ended"
         self.commands = GuestCommands(self, sandbox)
 
     async def listen(self, *, unless_served: bool = False) -> None:
@@ -65,7 +66,8 @@ class GuestLink:
         return self._connection is not None and not self._connection.closed
 
     async def connected(self, timeout: float) -> Connection:
-        """The link, waited for. Raises `SandboxLostError` where the guest does not come in time."""
+        """The link, waited for. Raises `SandboxLostError` where the guest does not come in time, and
+        `NotRunningError` once this was closed."""
         if not self._closed:
             await self.listen()
         try:
@@ -76,7 +78,7 @@ class GuestLink:
                         return connection
                     self._linked.clear()
                     await self._linked.wait()
-                raise SandboxLostError("it has ended", sandbox=self._sandbox)
+                raise NotRunningError(self._end, sandbox=self._sandbox, hint="start the sandbox again")
         except TimeoutError:
             raise SandboxLostError(
                 f"its guest has not answered for {timeout:g} s",
@@ -99,9 +101,14 @@ class GuestLink:
         except (ConnectionError, TimeoutError) as error:
             raise SandboxLostError(f"its guest did not answer: {error!r}", sandbox=self._sandbox) from error
 
-    async def close(self) -> None:
-        """Stops listening and lets go of the guest, which dials on. Idempotent; there is no way back."""
+    async def close(self, reason: str = "") -> None:
+        """Stops listening and lets go of the guest, which dials on. Idempotent; there is no way back.
+
+        ``reason``: why the sandbox ended, told to who waits for the link.
+        """
         self._closed = True
+        if reason:
+            self._end = f"it has ended: {reason}"
         self._linked.set()
         await self.commands.close()
         await self._door.close()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import PurePosixPath
 
 from yaosb_jupyter.errors import InvalidOptionError, NotAvailableError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
+from yaosb_jupyter.tai.runtimes.embedded.bubblewrap import WORKSPACE
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
 from yaosb_jupyter.tai.runtimes.embedded.options import Means
-from yaosb_jupyter.tai.runtimes.embedded.view import USER, USER_ID
+from yaosb_jupyter.tai.runtimes.embedded.view import SYSTEM, USER, USER_ID
 from yaosb_jupyter.types import Network
 
+_PLACES = (WORKSPACE, "/tmp", *SYSTEM)
 _USE_DOCKER = "use a pool with a Docker engine"
 
 
@@ -36,11 +39,21 @@ def check_spec(spec: EnvironmentSpec, host: EmbeddedHost) -> None:
         raise InvalidOptionError(
             "cmd=image needs an image, and an embedded sandbox has none", sandbox=spec.name, hint=_USE_DOCKER
         )
+    if host.means.has_namespaces and not _can_have(PurePosixPath(spec.workdir)):
+        raise InvalidOptionError(
+            f"workdir={spec.workdir!r} is not there in an embedded sandbox",
+            sandbox=spec.name,
+            hint="accepted: a directory in /workspace or /tmp, which is made, or in " + ", ".join(SYSTEM),
+        )
     socket = host.files.directory / spec.uid / "link.sock"
     if len(str(socket)) > 107:
         raise InvalidOptionError(
             f"the path {socket} is longer than a socket's may be (107)", hint="set YAO_RUNTIME_DIR to a shorter one"
         )
+
+
+def _can_have(directory: PurePosixPath) -> bool:
+    return directory == PurePosixPath("/") or any(directory.is_relative_to(place) for place in _PLACES)
 
 
 def check_dial(spec: EnvironmentSpec, means: Means) -> None:

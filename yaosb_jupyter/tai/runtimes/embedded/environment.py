@@ -32,6 +32,8 @@ from yaosb_jupyter.types import LogChunk, SandboxStats, Status
 log = logging.getLogger(__name__)
 
 REAP_TIMEOUT = 2.0
+SETTLE = 0.2
+"""How long a start waits for the end of a main process that ends at once."""
 SAMPLE = 0.1
 
 
@@ -82,9 +84,9 @@ class Environment:
     def link(self) -> GuestLink:
         """Raises `NotRunningError`."""
         if self._running is None:
-            raise NotRunningError(
-                f"it is {self.state().status}", sandbox=self.record.spec.name, hint="start the sandbox first"
-            )
+            state = self.state()
+            message = f"it is {state.status}: {state.reason}" if state.reason else f"it is {state.status}"
+            raise NotRunningError(message, sandbox=self.record.spec.name, hint="start the sandbox first")
         return self._running.link
 
     async def stats(self) -> SandboxStats:
@@ -133,8 +135,11 @@ class Environment:
             except BaseException:
                 await self._undo(link, launched)
                 raise
-            self._took(Running(self._inhabitants(launched[0].guest), link, launched[0].child))
-        self._host.tell(EnvironmentEvent(runtime_id=self.record.runtime_id, status=Status.RUNNING))
+            running = Running(self._inhabitants(launched[0].guest), link, launched[0].child)
+            self._host.tell(EnvironmentEvent(runtime_id=self.record.runtime_id, status=Status.RUNNING))
+            self._took(running)
+        if self.record.spec.cmd and running.watch is not None:
+            await asyncio.wait([running.watch], timeout=SETTLE)
 
     def _prepare(self) -> None:
         spec, places = self.record.spec, self._places
@@ -218,6 +223,7 @@ class Environment:
 
     def _took(self, running: Running) -> None:
         self._running = running
+        self._log.begin()
         running.watch = asyncio.ensure_future(self._watch(running))
         if self._host.cgroups is None and self.record.spec.memory:
             running.keeper = asyncio.ensure_future(keep_memory_below(self.record.spec.memory, running.inhabitants))
@@ -235,11 +241,11 @@ class Environment:
             usage = await in_thread(running.inhabitants.usage)
         if not running.inhabitants.contained:
             await in_thread(running.inhabitants.kill)
-        await self._log.finished()
-        await running.link.close()
         await in_thread(self._save)  # was it stopped by the runtime of another pool?
         for_memory = usage is not None and usage.killed_for_memory > 0
         reason = "" if self.record.stopping else _end_seen(self.record, exit_code, for_memory=for_memory)
+        await self._log.finished()
+        await running.link.close(reason)
         if exit_code is not None or not self.record.reason:
             await in_thread(lambda: self._save(reason=reason, exit_code=exit_code))
         await in_thread(self._clear)

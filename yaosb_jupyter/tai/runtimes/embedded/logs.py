@@ -33,6 +33,11 @@ class MainLog:
         self._count = 0
         self._changed = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
+        self._open = False
+
+    def begin(self) -> None:
+        """The sandbox runs: there may be more to come."""
+        self._open = True
 
     def follow(self, connection: Connection) -> None:
         """Begins anew with what a guest tells from the start of its main process."""
@@ -48,6 +53,7 @@ class MainLog:
             await asyncio.wait([following], timeout=1.0)
             following.cancel()
             await asyncio.wait([following])
+        self._open = False
         self._tell()
 
     async def _take(self, stream: Stream) -> None:
@@ -77,7 +83,7 @@ class MainLog:
             yield chunk
         while follow:
             if position == self._count:
-                if self._following is None:
+                if not self._open:
                     return
                 await self._changed.wait()
                 continue

@@ -154,7 +154,8 @@ class EmbeddedRuntime(Runtime):
         record = environment.record
         if not is_own_user(options.user, self._host.means, record.user):
             message = f"user {options.user!r} is not known: an embedded sandbox has one user"
-            raise CommandNotFoundError(message, exit_code=126, sandbox=record.spec.name)
+            hint = "leave user out, or use a pool with a Docker engine"
+            raise CommandNotFoundError(message, exit_code=126, sandbox=record.spec.name, hint=hint)
         return working_directory(record, self._host.means, options.cwd), {**record.spec.env, **options.env}
 
     async def dial(self, runtime_id: str, port: int) -> ByteStream:
