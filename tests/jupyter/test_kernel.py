@@ -138,7 +138,7 @@ def test_completion_reaches_the_front_end(running: Kernel) -> None:
         return list(running.reply(running.client.complete(code, len(code)))["matches"])
 
     assert "create" in matches("%sandbox cre")
-    assert "lab" in matches("%%sbexec la")
+    assert matches("%%sbexec la") == ["lab"]
 
 
 def test_help_reaches_the_front_end(running: Kernel) -> None:

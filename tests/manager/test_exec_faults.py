@@ -164,8 +164,21 @@ async def test_a_sandbox_stopped_under_a_command_is_lost(manager: AsyncManager, 
     running = asyncio.create_task(sandbox.exec(["sleep", marker]))
     await until(lambda: _runs(sandbox, marker))
     await manager.stop("lab", timeout=0)
-    with pytest.raises(SandboxLostError, match="lab"):
+    with pytest.raises(SandboxLostError, match="lab") as caught:
         await running
+    assert caught.value.hint == "start it"
+
+
+async def test_a_sandbox_removed_under_a_command_is_not_to_be_started(
+    manager: AsyncManager, sandbox: AsyncSandbox
+) -> None:
+    marker = _marker()
+    running = asyncio.create_task(sandbox.exec(["sleep", marker]))
+    await until(lambda: _runs(sandbox, marker))
+    await manager.remove("lab")
+    with pytest.raises(SandboxLostError, match="it was removed") as caught:
+        await running
+    assert caught.value.hint == "create it again"
 
 
 async def test_a_killed_command_is_no_lost_sandbox(sandbox: AsyncSandbox) -> None:

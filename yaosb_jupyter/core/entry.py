@@ -151,6 +151,4 @@ class Table:
             )
         if others:
             return others[0]
-        raise NotFoundError(
-            "there is no such sandbox", sandbox=ref, hint="the list of sandboxes tells their ids"
-        )
+        raise NotFoundError("there is no such sandbox", sandbox=ref, hint="the list of sandboxes tells their ids")
