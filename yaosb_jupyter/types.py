@@ -461,8 +461,8 @@ class Isolation:
 class SandboxInfo:
     """A sandbox as its callers see it. Times are aware datetimes in UTC, timeouts seconds (0 never).
 
-    ``link``: how commands get in: ``socket`` or ``relay`` to our guest, ``engine`` by the engine's own exec; empty until
-    the first start.
+    ``link``: how commands get in: ``socket`` or ``relay`` to our guest, ``engine`` by the engine's own exec; empty
+    until the first start.
     """
 
     uid: str
@@ -495,7 +495,7 @@ class SandboxInfo:
 class SandboxRecord:
     """The durable facts of one sandbox: what was asked for with every default applied, and what became of it.
 
-    ``options`` holds no None timeouts or limits. ``isolation`` is what its pool told when it was created, ``address``
+    ``options`` holds no None timeouts or limits. ``isolation`` is what its runtime told at its creation, ``address``
     the pool's, should the pool leave the configuration. ``runtime_id`` is empty until the creation is complete.
     ``doomed``: its removal was asked for, and is tried until the engine agrees. ``lost`` names the fields that could
     not be restored.

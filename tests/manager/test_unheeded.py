@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.manager.conftest import OpenManager
-from tests.manager.rigs import EmbeddedRig
+from tests.manager.rigs import DockerRig, EmbeddedRig
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.errors import InvalidOptionError
 
@@ -31,3 +31,14 @@ async def test_a_desktop_that_is_not_there_is_not_told_as_there(open_on_memory: 
     assert not info.vnc
     assert info.warnings == ("vnc: there is no desktop, since memory has none to show",)
     assert (await manager.create("plain")).last_info.warnings == ()
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("rig", [DockerRig], indirect=True)
+async def test_what_a_sandbox_is_kept_from_is_told_of_that_sandbox(manager: AsyncManager) -> None:
+    plain = (await manager.create("plain")).last_info.isolation
+    rooted = (await manager.create("rooted", user="root", network="none")).last_info.isolation
+    assert plain is not None
+    assert rooted is not None
+    assert "ROOT" not in plain.means
+    assert ("ROOT" in rooted.means, rooted.internet) == (True, "none")

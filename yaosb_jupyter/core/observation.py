@@ -119,6 +119,8 @@ class Observer:
             log.info("%s: its creation was interrupted; it is removed", record.id)
             await self._remover.remove(entry)
             return
+        if told := await pool.runtime.isolation(self._state.spec_of(entry), state.runtime_id):
+            entry.update(isolation=told)
         log.warning("%s: its record was lost and is restored from its labels", record.id)
         await in_thread(self._state.store.prepare, entry.record)
         self._state.alarm.ring()

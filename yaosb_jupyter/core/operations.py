@@ -111,7 +111,11 @@ class Operations:
     async def _create(self, entry: Entry) -> str:
         pool = self._state.pool_of(entry)
         async with within(CHANGE, "create it", sandbox=entry.record.id, pool=pool.name):
-            return await pool.runtime.create(self._state.spec_of(entry))
+            spec = self._state.spec_of(entry)
+            runtime_id = await pool.runtime.create(spec)
+            told = await pool.runtime.isolation(spec, runtime_id)
+        entry.update(isolation=told or pool.host.info.isolation)
+        return runtime_id
 
     async def run(self, entry: Entry, runtime_id: str) -> dict[str, Any]:
         """Starts the environment; returns what changes in the record. Raises `NotRunningError` if it ends at once."""

@@ -259,6 +259,10 @@ class Runtime(ABC):
         Raises `NotFoundError`, `NotRunningError`. A command that cannot be started is told by `ExecStream.wait`.
         """
 
+    async def isolation(self, spec: EnvironmentSpec, runtime_id: str) -> Isolation | None:  # noqa: ARG002
+        """What this environment is kept from, where that is not what `RuntimeInfo.isolation` tells; else None."""
+        return None
+
     async def dial(self, runtime_id: str, port: int) -> ByteStream:  # noqa: ARG002 - for those that can
         """A TCP connection to a port of the environment's loopback, published or not.
 

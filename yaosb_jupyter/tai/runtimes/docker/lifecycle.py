@@ -42,6 +42,7 @@ from yaosb_jupyter.tai.runtimes.docker.spec import (
 )
 from yaosb_jupyter.tai.runtimes.docker.throwaway import create_container, discard, run_throwaway
 from yaosb_jupyter.tai.runtimes.docker.users import account_archive
+from yaosb_jupyter.tai.runtimes.hostdirs import check_host_directory
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import WORKDIR, Network
 
@@ -77,6 +78,8 @@ class Lifecycle:
                 f"workspace={str(spec.workspace)!r} cannot be used: the engine does not see this host's files",
                 hint="copy the files in, or force the pool option shared_files=yes",
             )
+        if not own_workspace(spec):
+            await in_thread(check_host_directory, spec.workspace, spec.name)
         image = await self.images.facts(spec.image)
         if spec.network is Network.BRIDGE:
             await self.network.ensure()

@@ -180,6 +180,10 @@ def capabilities(facts: EngineFacts) -> frozenset[Capability]:
     return frozenset(kept | {name for name, has in limits.items() if has})
 
 
+def container(facts: EngineFacts) -> str:
+    return f"Docker {facts.version} container"
+
+
 def isolation(facts: EngineFacts, reach: Reach, *, shared: bool, own_uids: bool) -> Isolation:
     """In words, of a sandbox on our bridge; with ``network="none"`` it reaches nothing at all."""
     user = "its own unprivileged user" if own_uids else "your user id, without privileges"
@@ -188,7 +192,7 @@ def isolation(facts: EngineFacts, reach: Reach, *, shared: bool, own_uids: bool)
     where = "a directory of this host" if shared else "a volume of the engine"
     metadata = _said(reach.metadata, "REACHABLE", "no answer")
     return Isolation(
-        means=f"Docker {facts.version} container, {user}",
+        means=f"{container(facts)}, {user}",
         files=f"sees its image and its workspace ({where}) only",
         metadata="cannot see or change the host's files",
         unix_sockets="none of the host's",

@@ -35,6 +35,7 @@ from yaosb_jupyter.tai.runtimes.docker.failures import unreachable
 from yaosb_jupyter.tai.runtimes.docker.guests import Guests
 from yaosb_jupyter.tai.runtimes.docker.images import DEFAULT_IMAGE, Images
 from yaosb_jupyter.tai.runtimes.docker.interpreters import Interpreters
+from yaosb_jupyter.tai.runtimes.docker.isolation import isolation_of
 from yaosb_jupyter.tai.runtimes.docker.lifecycle import Lifecycle
 from yaosb_jupyter.tai.runtimes.docker.logs import read_logs
 from yaosb_jupyter.tai.runtimes.docker.network import OwnNetwork
@@ -47,7 +48,7 @@ from yaosb_jupyter.tai.runtimes.docker.throwaway import sweep
 from yaosb_jupyter.tai.runtimes.docker.volume import EngineVolume
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import ExecOptions, LogChunk, Network, PullProgress, SandboxStats
+from yaosb_jupyter.types import ExecOptions, Isolation, LogChunk, Network, PullProgress, SandboxStats
 
 _ANSWER_SECONDS = 3.0
 _PROBE_SECONDS = 4.0
@@ -66,6 +67,7 @@ class _Parts:
     events: EventHub
     stats: StatsReader
     info: RuntimeInfo
+    facts: probe.EngineFacts
 
 
 @final
@@ -144,6 +146,7 @@ class DockerRuntime(Runtime):
             events=events,
             stats=StatsReader(engine),
             info=info,
+            facts=facts,
         )
 
     async def _reach(self, engine: Engine, network: OwnNetwork, facts: probe.EngineFacts) -> probe.Reach:
@@ -170,6 +173,18 @@ class DockerRuntime(Runtime):
 
     async def create(self, spec: EnvironmentSpec) -> str:
         return await self._parts.lifecycle.create(spec)
+
+    async def isolation(self, spec: EnvironmentSpec, runtime_id: str) -> Isolation:
+        parts = self._parts
+        uid = (await parts.environments.get(runtime_id)).uid
+        engine = parts.facts
+        return isolation_of(
+            parts.info.isolation,
+            spec,
+            uid=uid,
+            container=probe.container(engine),
+            inner_root=engine.rootless or engine.remapped,
+        )
 
     async def start(self, runtime_id: str) -> None:
         await self._parts.lifecycle.start(runtime_id)

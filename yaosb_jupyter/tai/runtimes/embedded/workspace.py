@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import os
 
-from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.guest.beneath import DIRECTORY
 from yaosb_jupyter.guest.removal import remove_tree
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded.users import give_user
+from yaosb_jupyter.tai.runtimes.hostdirs import check_host_directory
 
 
 def _owner(spec: EnvironmentSpec, uids: tuple[int, int]) -> tuple[int, int]:
     """The uid and gid that a root daemon runs the sandbox as.
 
     One of its own from the range; but the owner of a directory that somebody gave as the workspace, since only so are
-    its files readable there and the new ones the owner's. Raises `InvalidOptionError` where that would be root.
+    its files readable there and the new ones the owner's.
     """
     if spec.workspace.is_relative_to(spec.directory):
         uid = give_user(uids, spec.workspace)
         return uid, uid
     status = spec.workspace.stat()
-    if status.st_uid == 0:
-        raise InvalidOptionError(
-            f"workspace={spec.workspace} belongs to root, and no sandbox runs as root",
-            sandbox=spec.name,
-            hint="give it to an unprivileged user (chown), or leave workspace out and copy files in",
-        )
     return status.st_uid, status.st_gid
 
 
 def make_workspace(spec: EnvironmentSpec, uids: tuple[int, int]) -> tuple[int, int] | None:
-    """Makes the directory where it is not there; who the sandbox runs as, None for the daemon's own user."""
+    """Makes the directory where it is not there; who the sandbox runs as, None for the daemon's own user.
+
+    Raises `InvalidOptionError` for a directory that no sandbox may have.
+    """
+    if not spec.workspace.is_relative_to(spec.directory):
+        check_host_directory(spec.workspace, spec.name)
     spec.workspace.mkdir(parents=True, exist_ok=True)
     if os.geteuid() != 0:
         return None
