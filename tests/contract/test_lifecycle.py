@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.contract.box import Box, eventually
 from tests.contract.conftest import MakeBox, MakeSpec
-from yaosb_jupyter.errors import AlreadyExistsError, CommandNotFoundError, NotFoundError, NotRunningError
+from yaosb_jupyter.errors import (
+    AlreadyExistsError,
+    CommandNotFoundError,
+    NotFoundError,
+    NotRunningError,
+    SandboxLostError,
+)
 from yaosb_jupyter.tai.runtimes.base import Runtime
 from yaosb_jupyter.types import ExecOptions, Status
 
@@ -196,6 +203,17 @@ async def test_the_end_of_the_main_process_is_the_end_of_the_environment(make_bo
     assert state.reason
     with pytest.raises(NotRunningError):
         await box.stream("true")
+
+
+async def test_x15_a_call_on_one_that_ends_as_it_starts_does_not_wait(make_box: MakeBox) -> None:
+    box = await make_box(cmd=("sh", "-c", "exit 3"))
+    async with asyncio.timeout(10):
+        with suppress(NotRunningError, SandboxLostError):
+            await box.run("sleep", "30")
+        with pytest.raises(NotRunningError):
+            while True:
+                with suppress(SandboxLostError):  # it ended just then
+                    await box.run("true")
 
 
 async def test_a_main_process_that_cannot_be_started_is_an_error(make_box: MakeBox) -> None:

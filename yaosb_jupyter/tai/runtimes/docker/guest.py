@@ -164,11 +164,26 @@ class ContainerGuest:
         """Until it is there. One that someone else's start has made waits for its line, and is told again."""
         assert self._link is not None
         with suppress(SandboxLostError):
-            await self._link.connected(PATIENCE)
+            await self._arrival(self._link, PATIENCE)
             return
         if self._telling is None or self._telling.done():
             self._tell(await self._stdin())
-        await self._link.connected(START_SECONDS)
+        await self._arrival(self._link, START_SECONDS)
+
+    async def _arrival(self, link: GuestLink, patience: float) -> None:
+        """No longer than the container runs. Raises `SandboxLostError`, `NotRunningError`."""
+        meeting = asyncio.ensure_future(link.connected(patience))
+        ending = asyncio.ensure_future(self._ended())
+        try:
+            await asyncio.wait([meeting, ending], return_when=asyncio.FIRST_COMPLETED)
+            if not meeting.done() and ending.exception() is None:
+                message = f"its main process ended with exit code {ending.result()}"
+                raise NotRunningError(message, sandbox=self._runtime_id, hint="start the sandbox again")
+            await meeting
+        finally:
+            for task in (meeting, ending):
+                task.cancel()
+            await asyncio.wait([meeting, ending])
 
     # What it is told
 
