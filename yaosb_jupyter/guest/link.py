@@ -17,6 +17,10 @@ HIGH_WATER = 2 * frames.WINDOW
 MAX_STREAMS = 4096
 
 
+class GoodbyeError(Exception):
+    """The host ends the link."""
+
+
 class Handler:
     """What serves one stream. Subclasses take what concerns them."""
 
@@ -262,6 +266,8 @@ class Link:
         try:
             for frame in self._decoder.feed(data):
                 self._dispatch(frame)
+        except GoodbyeError:
+            self._broke()
         except frames.FrameError as error:
             print("the host broke the protocol: %s" % error, file=sys.stderr)
             self._broke()
@@ -274,7 +280,7 @@ class Link:
         elif frame.kind == frames.PING:
             self.write(frames.encode(frames.PONG, 0, frame.payload))
         elif frame.kind == frames.GOAWAY:
-            raise frames.FrameError("it said goodbye: %s" % frames.decode_json(frame.payload).get("reason"))
+            raise GoodbyeError
         elif frame.kind != frames.PONG:
             stream = self._streams.get(frame.stream)
             if stream is not None:

@@ -43,9 +43,10 @@ class Service:
         self._logs_owed = False
         self._operations: Dict[str, Operation] = {
             "kill": self._kill,
-            "processes": _processes,
+            "processes": lambda stream, _: _processes(self._inhabitants(), stream),
             "logs": self._stream_logs,
         }
+        self.relay = 0
         loop.on_signal(signal.SIGCHLD, self._reap)
 
     def offer(self, operations: Dict[str, Operation]) -> None:
@@ -96,12 +97,12 @@ class Service:
         if self._ending:
             return
         self._ending = True
-        _terminate(processes.inhabitants())
+        _terminate(self._inhabitants())
         self._wait_until_empty(then)
 
     def _wait_until_empty(self, then: Callable[[], None]) -> None:
         self._reap()
-        if processes.inhabitants():
+        if self._inhabitants():
             self._loop.later(0.01, lambda: self._wait_until_empty(then))
         else:
             then()
@@ -124,7 +125,7 @@ class Service:
     def _kill(self, stream: Stream, request: Dict[str, Any]) -> None:
         pattern = re.compile(request["pattern"])
         grace = float(request.get("grace", KILL_GRACE))
-        matching = {pid for pid in processes.inhabitants() if pattern.search(processes.command_line(pid))}
+        matching = {pid for pid in self._inhabitants() if pattern.search(processes.command_line(pid))}
         _terminate(matching)
         table = processes.scan()
         started = {pid: table[pid].started for pid in matching if pid in table}
@@ -139,7 +140,7 @@ class Service:
                 self._loop.later(0.01, look)
                 return
             processes.kill_all(left)
-            stream.close({"pids": sorted(matching)})
+            stream.close({"pids": sorted(matching), "left": sorted(left())})
 
         look()
 
@@ -147,6 +148,10 @@ class Service:
         LogStream(self._logs, stream, request, lambda: self._main is None, self._logs_sent)
 
     # Processes
+
+    def _inhabitants(self) -> Set[int]:
+        """Without the relay, which is ours."""
+        return processes.inhabitants() - {self.relay}
 
     def _reap(self) -> None:
         """Our commands, and as pid 1 or subreaper whatever lost its parent."""
@@ -166,9 +171,9 @@ def _unknown(stream: Stream, request: Dict[str, Any]) -> None:
     stream.fail("ProtocolError", "operation %r is not known to this guest" % request.get("op"))
 
 
-def _processes(stream: Stream, _: Dict[str, Any]) -> None:
+def _processes(inhabitants: Set[int], stream: Stream) -> None:
     table = processes.scan()
-    listed = sorted(processes.inhabitants() & set(table))[:MOST_LISTED]
+    listed = sorted(inhabitants & set(table))[:MOST_LISTED]
     page = resource.getpagesize()
     hertz = os.sysconf("SC_CLK_TCK")
     told = [

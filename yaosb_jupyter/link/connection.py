@@ -29,6 +29,11 @@ HELLO_TIMEOUT = 10.0
 FLUSH_TIMEOUT = 5.0
 HIGH_WATER = 4 * frames.WINDOW
 MAX_STREAMS = 4096
+MAX_LOST = 2 * frames.WINDOW
+"""Bytes that may still arrive for a stream after its end: what was under way."""
+MAX_IDLE = 10_000
+"""Frames within a second that cost their sender no credit."""
+_FREE = frozenset({frames.PING, frames.PONG, frames.CREDIT, frames.CANCEL})
 
 
 class Farewell(ConnectionResetError):  # noqa: N818 - it is the other side's word
@@ -68,6 +73,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._reason: Exception | None = None
         self._pings: dict[bytes, asyncio.Future[None]] = {}
+        self._idled = (0.0, 0)
+        self._may_lose = MAX_LOST
         self._timer: asyncio.TimerHandle | None = None
 
     # What callers use
@@ -151,7 +158,8 @@ class Connection(asyncio.Protocol):
         await self._writable.wait()
 
     def _forget(self, stream_id: int) -> None:
-        self._streams.pop(stream_id, None)
+        if self._streams.pop(stream_id, None) is not None:
+            self._may_lose += MAX_LOST
 
     # asyncio.Protocol
 
@@ -201,6 +209,8 @@ class Connection(asyncio.Protocol):
 
     def _dispatch(self, frame: frames.Frame) -> None:
         kind, stream_id, payload = frame
+        if kind in _FREE or not payload:
+            self._count_idle()
         if not self._peer.done():
             self._meet(kind, payload)
         elif kind == frames.OPEN:
@@ -226,6 +236,9 @@ class Connection(asyncio.Protocol):
         """A frame for a stream that has ended here meanwhile is no fault of the sender, and dropped."""
         stream = self._streams.get(stream_id)
         if stream is None:
+            self._may_lose -= frames.HEADER_SIZE + len(payload)
+            if self._may_lose < 0:
+                raise frames.FrameError("the other side goes on with what has ended")
             return
         if kind == frames.CLOSE and stream_id in self._tasks:
             raise frames.FrameError("a CLOSE from the side that called")
@@ -276,6 +289,14 @@ class Connection(asyncio.Protocol):
             stream.fail({"code": "SandboxError", "message": f"internal error: {error!r}"[:1000]})
         else:
             stream.close()
+
+    def _count_idle(self) -> None:
+        """Raises `FrameError`: who only keeps us busy does so at the cost of others."""
+        now = asyncio.get_running_loop().time()
+        since, count = self._idled
+        self._idled = (now, 1) if now > since + 1 else (since, count + 1)
+        if count > MAX_IDLE:
+            raise frames.FrameError(f"more than {MAX_IDLE} idle frames in a second")
 
     def _check_reader(self) -> None:
         """Raises `FrameError` where the other side asks and asks and reads no answer."""

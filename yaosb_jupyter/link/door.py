@@ -36,41 +36,69 @@ class Door(ABC):
         """Lets nobody in any more; who is in stays. Idempotent."""
 
 
+BACKLOG = 64
+MAX_ARRIVALS = 50
+REST = 1.0
+
+
 class SocketDoor(Door):
-    """A Unix socket at ``path``, of any length, that the guest dials."""
+    """A Unix socket at ``path``, of any length, that the guest dials.
+
+    Code in the sandbox can dial it too, again and again: after `MAX_ARRIVALS` within `REST` seconds nobody is let in
+    for as long, so that other sandboxes are served meanwhile.
+    """
 
     def __init__(self, path: Path, *, sandbox: str) -> None:
         self._path = path
         self._sandbox = sandbox
-        self._server: asyncio.Server | None = None
         self._opening = asyncio.Lock()
+        self._accepting: asyncio.Task[None] | None = None
 
     @property
     def is_open(self) -> bool:
-        return self._server is not None
+        return self._accepting is not None
 
     async def open(self, come_in: ComeIn, *, unless_served: bool = False) -> None:
         async with self._opening:
-            if self._server is None:
+            if self._accepting is None:
                 await self._open(come_in, unless_served)
 
     async def _open(self, come_in: ComeIn, unless_served: bool) -> None:
         bound: list[socket.socket] = []
         try:
             await in_thread(lambda: bound.extend(_bind(self._path, unless_served=unless_served)))
-            if bound:
-                self._server = await asyncio.get_running_loop().create_unix_server(come_in, sock=bound[0])
         except asyncio.CancelledError:
             for listener in bound:
                 listener.close()
             raise
         except OSError as error:
             raise RuntimeUnavailableError(f"cannot listen at {self._path}: {error}", sandbox=self._sandbox) from error
+        if bound:
+            self._accepting = asyncio.create_task(_accept(bound[0], come_in))
 
     async def close(self) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
+        accepting, self._accepting = self._accepting, None
+        if accepting is not None:
+            accepting.cancel()
+            await asyncio.wait([accepting])
+
+
+async def _accept(listener: socket.socket, come_in: ComeIn) -> None:
+    loop = asyncio.get_running_loop()
+    arrivals, since = 0, loop.time()
+    with listener:
+        while True:
+            try:
+                connected, _ = await loop.sock_accept(listener)
+            except OSError:  # no descriptor is left for it
+                await asyncio.sleep(REST)
+                continue
+            await loop.connect_accepted_socket(come_in, connected)
+            arrivals += 1
+            if loop.time() > since + REST:
+                arrivals, since = 0, loop.time()
+            elif arrivals >= MAX_ARRIVALS:
+                await asyncio.sleep(REST)
 
 
 def _bind(path: Path, *, unless_served: bool) -> Sequence[socket.socket]:
@@ -83,6 +111,7 @@ def _bind(path: Path, *, unless_served: bool) -> Sequence[socket.socket]:
         try:
             listener.bind(address)
             path.chmod(0o666)  # the directory above it keeps others out
+            listener.listen(BACKLOG)
             listener.setblocking(False)
         except OSError:
             listener.close()

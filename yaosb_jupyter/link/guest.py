@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from yaosb_jupyter.errors import AuthError, NotRunningError, SandboxError, SandboxLostError
+from yaosb_jupyter.link import pulse
 from yaosb_jupyter.link.commands import GuestCommands
 from yaosb_jupyter.link.connection import Connection, Hello
 from yaosb_jupyter.link.dial import dial
@@ -31,8 +32,9 @@ def new_key() -> str:
 class GuestLink:
     """Lets the guest that knows ``key`` in by ``door``; the newest connection with the key is the link.
 
-    Whoever else connects - code in the sandbox can reach the door - learns nothing and changes nothing. ``services``
-    of this host can be reached from inside.
+    Whoever else connects - code in the sandbox can reach the door - learns nothing and changes nothing. A guest that
+    falls silent loses its link, unless it is ``resting``: told by whoever knows that it stands still. ``services`` of
+    this host can be reached from inside.
     """
 
     def __init__(
@@ -55,6 +57,8 @@ class GuestLink:
         self._linked = asyncio.Event()
         self._closed = False
         self._end = "it has ended"
+        self._pulse: asyncio.Task[None] | None = None
+        self.resting = False
         self.commands = GuestCommands(self, sandbox)
 
     async def listen(self, *, unless_served: bool = False) -> None:
@@ -112,6 +116,9 @@ class GuestLink:
         self._linked.set()
         await self.commands.close()
         await self._door.close()
+        if self._pulse is not None:
+            self._pulse.cancel()
+            await asyncio.wait([self._pulse])
         for connection in (*self._strangers, *([self._connection] if self._connection else ())):
             await connection.close()
         for meeting in list(self._meetings):
@@ -155,6 +162,9 @@ class GuestLink:
             self._services.ask(connection)
         earlier, self._connection = self._connection, connection
         self._linked.set()
+        if self._pulse is not None:
+            self._pulse.cancel()
+        self._pulse = asyncio.create_task(pulse.watch(connection, resting=lambda: self.resting, sandbox=self._sandbox))
         if self._on_link is not None:
             self._on_link(connection)
         if earlier is not None and not earlier.closed:

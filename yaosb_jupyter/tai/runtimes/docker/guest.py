@@ -49,7 +49,18 @@ class ContainerGuest:
         self._door: Door | None = None
         self._link: GuestLink | None = None
         self._telling: asyncio.Task[None] | None = None
-        self.paused = False
+        self._paused = False
+
+    @property
+    def paused(self) -> bool:
+        """The engine says that it stands still."""
+        return self._paused
+
+    @paused.setter
+    def paused(self, paused: bool) -> None:
+        self._paused = paused
+        if self._link is not None:
+            self._link.resting = paused
 
     @property
     def is_up(self) -> bool:

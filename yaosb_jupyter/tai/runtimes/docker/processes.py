@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from yaosb_jupyter.errors import (
-    InvalidOptionError,
     NotFoundError,
     NotRunningError,
     RuntimeUnavailableError,
@@ -25,6 +24,7 @@ from yaosb_jupyter.tai.runtimes.docker.scripts import (
     MARKER,
     WRAPPER_NAME,
 )
+from yaosb_jupyter.tai.runtimes.docker.spec import GUEST_COMMAND
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
 from yaosb_jupyter.types import ExecChannel
 
@@ -98,10 +98,7 @@ class Processes:
 
     async def end_matching(self, runtime_id: str, pattern: str, grace: float) -> Sequence[int]:
         """Ends the processes whose command line matches; never pid 1, the keep-alive or our own."""
-        try:
-            expression = re.compile(pattern)
-        except re.error as error:
-            raise InvalidOptionError(f"pattern {pattern!r} is not a regular expression: {error}") from error
+        expression = re.compile(pattern)
         nonce = secrets.token_hex(16)
         _, listing, _ = await run_script(self._engine, runtime_id, LIST_PROCESSES, [nonce])
         chosen = [process for process in theirs(parse_processes(listing, nonce)) if expression.search(process.command)]
@@ -165,7 +162,7 @@ def parse_processes(listing: bytes, nonce: str) -> Sequence[Process]:
 
 
 def theirs(processes: Sequence[Process]) -> Sequence[Process]:
-    """Without pid 1, the keep-alive and its sleep, and our scripts."""
+    """Without pid 1, the keep-alive and its sleep, the guest, its relay, and our scripts."""
     keepers = {
         process.pid for process in processes if process.pid != 1 and process.command.endswith(f" {KEEPALIVE_NAME}")
     }
@@ -176,6 +173,7 @@ def theirs(processes: Sequence[Process]) -> Sequence[Process]:
         and process.pid not in keepers
         and process.parent not in keepers
         and not _is_script(process.command)
+        and not process.command.startswith(" ".join(GUEST_COMMAND))
     ]
 
 

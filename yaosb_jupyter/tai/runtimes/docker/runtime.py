@@ -12,7 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, final
 
-from yaosb_jupyter.errors import NotFoundError, NotRunningError, RuntimeUnavailableError, SandboxError
+from yaosb_jupyter.errors import (
+    NotFoundError,
+    NotRunningError,
+    RuntimeUnavailableError,
+    SandboxError,
+    SandboxLostError,
+)
+from yaosb_jupyter.link.kill import check_pattern, kill_matching
 from yaosb_jupyter.link.services import NO_SERVICES, Services
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import (
@@ -223,7 +230,19 @@ class DockerRuntime(Runtime):
         return await super().dial(runtime_id, port) if link is None else await link.dial(port)
 
     async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
-        return await self._parts.processes.end_matching(runtime_id, pattern, grace)
+        """By the guest where it is the main process, which sees all; by the engine what that may not end."""
+        check_pattern(pattern)
+        killed: Sequence[int] = ()
+        if (await self._parts.environments.get(runtime_id)).guest_main:
+            with suppress(SandboxLostError):
+                link = await self._parts.guests.link(runtime_id)
+                if link is not None:
+                    told = await kill_matching(link, pattern, grace, sandbox=runtime_id)
+                    if told.all_gone:
+                        return told.pids
+                    killed = told.pids
+        others = await self._parts.processes.end_matching(runtime_id, pattern, grace)
+        return sorted({*killed, *others})
 
     async def inspect(self, runtime_id: str) -> EnvironmentState:
         found = await self._engine.call(lambda client: client.inspect_container(runtime_id), sandbox=runtime_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,13 +12,11 @@ from typing import ClassVar
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     CommandNotFoundError,
-    InvalidOptionError,
     NotFoundError,
     RuntimeUnavailableError,
-    SandboxLostError,
 )
-from yaosb_jupyter.link.connection import RemoteError
 from yaosb_jupyter.link.guest import new_key
+from yaosb_jupyter.link.kill import kill_matching
 from yaosb_jupyter.link.services import NO_SERVICES, Services
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import (
@@ -166,16 +163,7 @@ class EmbeddedRuntime(Runtime):
 
     async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
         link = (await self._get(runtime_id)).link()
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise InvalidOptionError(f"pattern={pattern!r} is not a regular expression: {error}") from error
-        try:
-            told = await link.call("kill", {"pattern": pattern, "grace": grace}, timeout=grace + 30)
-        except RemoteError as error:
-            raise SandboxLostError(f"its guest refused: {error}", sandbox=runtime_id) from error
-        pids = told.get("pids")
-        return [pid for pid in pids if isinstance(pid, int)] if isinstance(pids, list) else []
+        return (await kill_matching(link, pattern, grace, sandbox=runtime_id)).pids
 
     async def inspect(self, runtime_id: str) -> EnvironmentState:
         return (await self._get(runtime_id)).state()
