@@ -16,6 +16,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
+from typing import ClassVar
 
 from yaosb_jupyter.errors import CommandNotFoundError, NotFoundError, SandboxError, SandboxLostError, UnavailableError
 from yaosb_jupyter.tai.runtimes.base import ExecStream
@@ -65,12 +66,12 @@ async def start_exec(
             engine.target("exec", made["Id"], "start"), {"Detach": False, "Tty": False}, sandbox=runtime_id
         )
     except asyncio.CancelledError:
-        engine.in_background(_end_unseen(processes, tree))
+        engine.in_background(end_unseen(processes, tree))
         raise
     return DockerExecStream(engine, processes, tree, made["Id"], connection, options)
 
 
-async def _end_unseen(processes: Processes, tree: Tree) -> None:
+async def end_unseen(processes: Processes, tree: Tree) -> None:
     """Ends a command that may just be starting."""
     for _ in range(_END_ATTEMPTS):
         with suppress(SandboxError):
@@ -81,6 +82,8 @@ async def _end_unseen(processes: Processes, tree: Tree) -> None:
 
 class DockerExecStream(ExecStream):
     """One command; see `ExecStream`. A signal's exit code is told as the shell does, 128 + number."""
+
+    ending_signal: ClassVar[signals.Signals] = signals.SIGTERM
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class DockerExecStream(ExecStream):
         self._tree = tree
         self._exec_id = exec_id
         self._connection = connection
-        self._stdin_open = options.stdin
+        self._stdin_open = options.stdin or options.tty is not None
         self._sending = asyncio.Lock()
         self._reading = asyncio.Lock()
         self._demultiplexer = Demultiplexer()
@@ -215,17 +218,19 @@ class DockerExecStream(ExecStream):
     async def _finish(self, report: Report) -> None:
         failed = next((each for each in self._reports.values() if each.failed), None)
         if failed is not None:
-            what = "cannot be run" if failed.code == 126 else "was not found"
-            name = self._tree.command
-            self._error = CommandNotFoundError(
-                f"the command {name!r} {what}",
-                exit_code=failed.code,
-                sandbox=self._tree.runtime_id,
-                hint="check its name and PATH",
-            )
+            self._error = self._not_found(failed.code)
         else:
             self._status = self._exit_status(report.code)
         await self._hang_up()
+
+    def _not_found(self, code: int) -> CommandNotFoundError:
+        what = "cannot be run" if code == 126 else "was not found"
+        return CommandNotFoundError(
+            f"the command {self._tree.command!r} {what}",
+            exit_code=code,
+            sandbox=self._tree.runtime_id,
+            hint="check its name and PATH",
+        )
 
     def _exit_status(self, code: int) -> ExitStatus:
         return ExitStatus(
@@ -254,16 +259,26 @@ class DockerExecStream(ExecStream):
             await self._fail(self._not_started(code))
         elif await self._container_ended():
             await self._fail(lost)
-        elif code <= 128:  # the wrapper's own end, which it never comes to otherwise
+        else:
+            await self._end_without_report(code)
+
+    async def _end_without_report(self, code: int) -> None:
+        if code <= 128:  # the wrapper's own end, which it never comes to otherwise
             message = "the command could not be started inside"
             hint = "the sandbox may have as many processes as its limit allows"
             await self._fail(UnavailableError(message, sandbox=self._tree.runtime_id, hint=hint))
         else:
-            self._status = self._exit_status(code)
-            await self._hang_up()
+            await self._end_with(code)
+
+    async def _end_with(self, code: int) -> None:
+        self._status = self._exit_status(code)
+        await self._hang_up()
+
+    def _words_of_engine(self) -> bytes:
+        return self._preface or b""
 
     def _not_started(self, code: int) -> SandboxError:
-        message = (self._preface or b"").decode(errors="replace").strip()
+        message = self._words_of_engine().decode(errors="replace").strip()
         if not _NOT_STARTED.search(message):
             return UnavailableError(f"the engine could not start the command: {message}", sandbox=self._tree.runtime_id)
         hint = None
@@ -305,7 +320,7 @@ class DockerExecStream(ExecStream):
         ended = resists = False
         for attempt in range(_END_ATTEMPTS):
             try:
-                found = await self._processes.end_tree(self._tree, signals.SIGTERM, grace if not attempt else 0)
+                found = await self._processes.end_tree(self._tree, self.ending_signal, grace if not attempt else 0)
             except SandboxError as error:
                 _log.warning("a command in %s could not be ended yet: %s", self._tree.runtime_id, error)
                 resists = True

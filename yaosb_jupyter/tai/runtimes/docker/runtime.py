@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import ClassVar, final
 
 from yaosb_jupyter.errors import (
+    NotAvailableError,
     NotFoundError,
     NotRunningError,
     RuntimeUnavailableError,
     SandboxError,
     SandboxLostError,
 )
+from yaosb_jupyter.link.commands import GuestCommands
 from yaosb_jupyter.link.kill import check_pattern, kill_matching
 from yaosb_jupyter.link.services import NO_SERVICES, Services
 from yaosb_jupyter.tai.bytestream import ByteStream
@@ -51,11 +53,21 @@ from yaosb_jupyter.tai.runtimes.docker.processes import Processes
 from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, LinkKind, working_directory
 from yaosb_jupyter.tai.runtimes.docker.state import inspected, listed
 from yaosb_jupyter.tai.runtimes.docker.stats import StatsReader
+from yaosb_jupyter.tai.runtimes.docker.terminal import start_terminal
 from yaosb_jupyter.tai.runtimes.docker.throwaway import sweep
 from yaosb_jupyter.tai.runtimes.docker.volume import EngineVolume
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import ExecOptions, Isolation, LogChunk, Network, PullProgress, SandboxStats
+from yaosb_jupyter.types import (
+    CommandInfo,
+    ExecOptions,
+    Isolation,
+    LogChunk,
+    Network,
+    PullProgress,
+    SandboxStats,
+    TerminalSize,
+)
 
 _ANSWER_SECONDS = 3.0
 _PROBE_SECONDS = 4.0
@@ -211,7 +223,8 @@ class DockerRuntime(Runtime):
         if options.user in ("", str(facts.uid)) and (link := await self._parts.guests.link(runtime_id)) is not None:
             kill = functools.partial(self._kill, runtime_id)
             return await link.commands.exec(options, cwd=options.cwd, env={**facts.env, **options.env}, kill=kill)
-        return await start_exec(
+        start = start_exec if options.tty is None else start_terminal
+        return await start(
             self._engine,
             self._parts.processes,
             runtime_id,
@@ -224,6 +237,44 @@ class DockerRuntime(Runtime):
         """Ends a container whose guest does not keep to the rules."""
         with suppress(NotFoundError, NotRunningError):
             await self._engine.call(lambda client: client.kill(runtime_id), sandbox=runtime_id)
+
+    async def spawn(self, runtime_id: str, options: ExecOptions) -> CommandInfo:
+        facts = await self._parts.environments.get(runtime_id)
+        if options.user not in ("", str(facts.uid)):
+            raise NotAvailableError(
+                "only its own user's commands can run in the background", sandbox=runtime_id, hint="leave user out"
+            )
+        commands = await self._commands(runtime_id)
+        return await commands.spawn(options, cwd=options.cwd, env={**facts.env, **options.env})
+
+    async def commands(self, runtime_id: str) -> Sequence[CommandInfo]:
+        return await (await self._commands(runtime_id)).list()
+
+    async def attach(self, runtime_id: str, command_id: str, since: int | None = 0) -> ExecStream:
+        commands = await self._commands(runtime_id)
+        return await commands.attach(command_id, since=since, kill=functools.partial(self._kill, runtime_id))
+
+    async def control(
+        self,
+        runtime_id: str,
+        command_id: str,
+        *,
+        signal: int | None = None,
+        grace: float | None = None,
+        size: TerminalSize | None = None,
+    ) -> None:
+        commands = await self._commands(runtime_id)
+        await commands.control(command_id, signal=signal, grace=grace, size=size)
+
+    async def _commands(self, runtime_id: str) -> GuestCommands:
+        link = await self._parts.guests.link(runtime_id)
+        if link is None:
+            raise NotAvailableError(
+                "its image has no python3, without which commands cannot be taken up again",
+                sandbox=runtime_id,
+                hint="keep their streams: stream()",
+            )
+        return link.commands
 
     async def dial(self, runtime_id: str, port: int) -> ByteStream:
         link = await self._parts.guests.link(runtime_id)
