@@ -100,7 +100,7 @@ class NotRunningError(SandboxError):
 
 
 class LimitExceededError(SandboxError):
-    """A pool's or the manager's limit on sandboxes is reached."""
+    """A pool's or the manager's limit on sandboxes is reached, or a sandbox's on its processes."""
 
 
 class PoolInUseError(SandboxError):

@@ -27,6 +27,12 @@ def syscall(number: int, *arguments: object) -> int:
     return result
 
 
+def trim() -> None:
+    """Gives back what loading the modules left free, where the C library can."""
+    if hasattr(_libc, "malloc_trim"):
+        _libc.malloc_trim(0)
+
+
 def inotify_init() -> int:
     """Raises `OSError`."""
     fd = int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))

@@ -58,6 +58,7 @@ def main() -> int:
     service.offer(listeners.operations())
     service.offer(later.operations(loop, config.get("workspace", config["workdir"])))
     hello["features"] = service.features
+    libc.trim()
 
     def end(code: int) -> None:
         def leave(patience: float = LOG_PATIENCE) -> None:
