@@ -21,6 +21,7 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._handed_over = False
 
     async def read(self, size: int = PIECE) -> bytes:
         """Up to ``size`` bytes, empty at the end. Nothing is lost when cancelled."""
@@ -80,6 +81,7 @@ class Connection:
         transport.pause_reading()
         early = asyncio.ensure_future(self._reader.read(_MAX_EARLY))
         await asyncio.sleep(0)  # what has come is given at once
+        self._handed_over = True
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         if early.done():
@@ -90,6 +92,8 @@ class Connection:
     async def aclose(self) -> None:
         """Ends the connection at once; the engine sees both directions closed."""
         self._writer.transport.abort()
+        if self._handed_over:
+            return  # its protocol is told
         try:
             await self._writer.wait_closed()
         except OSError:

@@ -85,7 +85,10 @@ class RelayDoor(Door):
         except BaseException:
             await connection.aclose()
             raise
-        await carried.ended.wait()
+        try:
+            await carried.ended.wait()
+        finally:
+            await connection.aclose()
         if carried.complaint:
             log.debug("the relay to %s said: %s", self._runtime_id, carried.complaint.decode(errors="replace"))
 
