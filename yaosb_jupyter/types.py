@@ -325,7 +325,8 @@ class ExecOptions:
 class ExitStatus:
     """How a command ended.
 
-    ``exit_code`` 128 + n where signal n killed it; ``signal`` n, or None; ``duration`` seconds; ``timed_out`` it was
+    ``exit_code`` 128 + n where signal n killed it; ``signal`` n, or None (guessed from the code where the engine's own
+    exec runs the command, which cannot tell the two apart); ``duration`` seconds; ``timed_out`` it was
     killed at its timeout. ``peak_memory`` bytes of the largest of its processes and ``cpu_time`` seconds of them all
     that it waited for, 0 where the runtime does not tell.
     """
