@@ -84,7 +84,6 @@ def main() -> int:
         except StartError as error:
             warn(str(error))
             return error.exit_code
-    import ctypes; ctypes.CDLL(None).malloc_trim(0)
     return loop.run() if _meet_host(config, loop, link, service) else 0
 
 
