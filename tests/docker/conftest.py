@@ -86,20 +86,27 @@ def make_spec(directory: Path, **fields: Any) -> EnvironmentSpec:
 
 
 class MakeImage(Protocol):
-    async def __call__(self, *changes: str, files: Mapping[str, bytes] | None = None) -> str: ...
+    async def __call__(
+        self, *changes: str, files: Mapping[str, bytes] | None = None, added: Mapping[str, bytes] | None = None
+    ) -> str: ...
 
 
 @pytest.fixture
 async def make_image(runtime: DockerRuntime) -> AsyncIterator[MakeImage]:
-    """An image on the test base (``files=None``), or of some files only."""
+    """An image on the test base, with ``added`` files, or of some ``files`` only."""
     made: list[str] = []
 
-    async def make(*changes: str, files: Mapping[str, bytes] | None = None) -> str:
+    async def make(
+        *changes: str, files: Mapping[str, bytes] | None = None, added: Mapping[str, bytes] | None = None
+    ) -> str:
         name = f"yaosb/test-made:{secrets.token_hex(6)}"
         repository, tag = name.split(":")
         if files is None:
             body = {"Image": TEST_IMAGE}
             container = (await runtime._engine.call(lambda client: client.create_container_from_config(body)))["Id"]
+            if added:
+                data = archive(added)
+                await runtime._engine.call(lambda client: client.put_archive(container, "/", data))
             await runtime._engine.call(lambda client: client.commit(container, repository, tag, changes=list(changes)))
             await runtime._engine.call(lambda client: client.remove_container(container))
         else:

@@ -30,6 +30,8 @@ from yaosb_jupyter.types import WORKDIR
 
 log = logging.getLogger(__name__)
 
+Step = Callable[[], Awaitable[None]]
+
 START_SECONDS = 20.0
 """How long a guest has from its start to its link."""
 PATIENCE = 3.0
@@ -90,21 +92,25 @@ class ContainerGuest:
         async with self._lock:
             await self._open()
 
-    async def start(self, begin: Callable[[], Awaitable[None]], *, proven: bool) -> None:
+    async def start(self, begin: Step, *, renew: Step, proven: bool) -> None:
         """Starts the container whose main process it is; ``begin`` has the engine do it, and is a no-op when running.
 
-        ``proven``: a guest was seen to work in this image, and is not waited for where it has no main process of its
-        own. Cancelled meanwhile, the start goes on: one that was not told its line would be of no use. Raises
-        `CommandNotFoundError`, or `RuntimeUnavailableError` with what it complained of.
+        ``renew`` replaces its program by this version's, where it has run before. ``proven``: a guest was seen to work
+        in this image, and is not waited for where it has no main process of its own. Cancelled meanwhile, the start
+        goes on: one that was not told its line would be of no use. Raises `CommandNotFoundError`, or
+        `RuntimeUnavailableError` with what it complained of.
         """
-        await asyncio.shield(self._engine.in_background(self._start(begin, proven)))
+        await asyncio.shield(self._engine.in_background(self._start(begin, renew, proven)))
 
-    async def _start(self, begin: Callable[[], Awaitable[None]], proven: bool) -> None:
+    async def _start(self, begin: Step, renew: Step, proven: bool) -> None:
         async with self._lock:
-            if (await self._state())["Running"]:
+            state = await self._state()
+            if state["Running"]:
                 await begin()
                 return
-            await self._renew()
+            if state["Status"] != "created":
+                await renew()
+            await self._renew_key()
             stdin = await self._stdin()
             try:
                 await begin()
@@ -115,11 +121,12 @@ class ContainerGuest:
             if self._facts.cmd or not proven:
                 await self._confirm()
 
-    async def inject(self) -> None:
+    async def inject(self, renew: Step) -> None:
         """Starts it in a container that runs a main process of the image's."""
         async with self._lock:
             if not self.is_up:
-                await self._renew()
+                await renew()
+                await self._renew_key()
                 self._tell(await self._stdin())
 
     async def ended(self) -> None:
@@ -151,7 +158,7 @@ class ContainerGuest:
         await self._link.listen(unless_served=True)
         return self._door.is_open or self._link.is_up
 
-    async def _renew(self) -> None:
+    async def _renew_key(self) -> None:
         """A key of its own for this run: what was in the one before does not know it."""
         await self.release()
         key = new_key()
@@ -170,6 +177,7 @@ class ContainerGuest:
         services = GuestServices(self._services, self._facts.directory.name) if self._services else None
         self._key = key
         self._link = GuestLink(self._door, key, sandbox=self._runtime_id, services=services)
+        self._link.resting = self._paused
 
     async def _reached(self) -> None:
         """Until it is there. One that someone else's start has made waits for its line, and is told again."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import io
-import tarfile
 from collections import OrderedDict
 
 from yaosb_jupyter.errors import ImageNotFoundError, SandboxError
@@ -14,18 +12,19 @@ from yaosb_jupyter.link.blob import guest_blob
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.failures import NO_COMMAND
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
+from yaosb_jupyter.tai.runtimes.docker.users import program_archive
 
 _NOBODY = "65534:65534"
 _MAX_IMAGES = 200
 _MAX_BLOB = 2**20
-_SOURCE = "yaosb-guest.pyz"
+_SOURCE = "/yaosb-guest.pyz"
 # The byte code starts in half the time; the sources beside it are for a Python that was replaced meanwhile.
 _COMPILE = f"""
 import base64, ctypes, importlib.util, io, json, marshal, resource, selectors, subprocess, sys, termios, zipfile
 if sys.version_info < (3, 8):
     sys.exit(1)
 made = io.BytesIO()
-with zipfile.ZipFile("/{_SOURCE}") as source, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as blob:
+with zipfile.ZipFile("{_SOURCE}") as source, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as blob:
     for name in source.namelist():
         text = source.read(name)
         code = compile(text, name, "exec", dont_inherit=True, optimize=2)
@@ -65,7 +64,7 @@ class Interpreters:
         argv = ["python3", "-I", "-S", "-c", _COMPILE]
         try:
             code, output = await run_throwaway(
-                self._engine, image_id, argv, check=False, user=_NOBODY, archive=await asyncio.to_thread(_archive)
+                self._engine, image_id, argv, check=False, user=_NOBODY, archive=await asyncio.to_thread(_source)
             )
         except ImageNotFoundError:
             raise
@@ -76,14 +75,8 @@ class Interpreters:
         return _decoded(output) if code == 0 else b""
 
 
-def _archive() -> bytes:
-    blob = guest_blob()
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        entry = tarfile.TarInfo(_SOURCE)
-        entry.size = len(blob)
-        tar.addfile(entry, io.BytesIO(blob))
-    return buffer.getvalue()
+def _source() -> bytes:
+    return program_archive({_SOURCE: guest_blob()})
 
 
 def _decoded(output: bytes) -> bytes:

@@ -41,7 +41,7 @@ from yaosb_jupyter.tai.runtimes.docker.spec import (
     volume_name,
 )
 from yaosb_jupyter.tai.runtimes.docker.throwaway import create_container, discard, run_throwaway
-from yaosb_jupyter.tai.runtimes.docker.users import account_archive
+from yaosb_jupyter.tai.runtimes.docker.users import account_archive, program_archive
 from yaosb_jupyter.tai.runtimes.hostdirs import check_host_directory
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import WORKDIR, Network
@@ -151,12 +151,24 @@ class Lifecycle:
             await self._start_plainly(runtime_id, facts)
         elif facts.guest_main:
             proven = facts.image in self.proven_images
-            await guest.start(lambda: self._run(runtime_id), proven=proven)
+            await guest.start(
+                lambda: self._run(runtime_id), renew=lambda: self._renew_guest(runtime_id, facts), proven=proven
+            )
             if not facts.cmd:
                 self.proven_images.add(facts.image)
         else:
             await self._start_plainly(runtime_id, facts)
-            await guest.inject()
+            await guest.inject(lambda: self._renew_guest(runtime_id, facts))
+
+    async def _renew_guest(self, runtime_id: str, facts: EnvironmentFacts) -> None:
+        """Where that fails, the one it has serves: a manager speaks with all of its own major version."""
+        with suppress(SandboxError):
+            blob = await self.interpreters.guest(facts.image)
+            if blob and facts.link is LinkKind.SOCKET:
+                await in_thread(workspace.save_guest, facts.directory, blob)
+            elif blob:
+                archive = program_archive({GUEST: blob})
+                await self.engine.call(lambda client: client.put_archive(runtime_id, "/", archive))
 
     async def _start_plainly(self, runtime_id: str, facts: EnvironmentFacts) -> None:
         await self._run(runtime_id)

@@ -119,6 +119,15 @@ def account_archive(
     return b"" if empty else buffer.getvalue()
 
 
+def program_archive(programs: Mapping[str, bytes]) -> bytes:
+    """A tar of files that are root's and readable for all."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for path, content in programs.items():
+            _add(tar, path.strip("/"), content)
+    return buffer.getvalue()
+
+
 def _lines(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
