@@ -20,10 +20,11 @@ class CuttingProxy:
     """
 
     def __init__(self, path: Path, target: Path) -> None:
-        self._path = path
+        self.path = path
         self._target = target
         self._left: int | None = None
         self._again = False
+        self._awaited = b""
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.carried = 0
@@ -31,7 +32,7 @@ class CuttingProxy:
         self.refusing = False
 
     async def open(self) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, str(self._path))
+        self._server = await asyncio.start_unix_server(self._serve, str(self.path))
 
     async def close(self) -> None:
         assert self._server is not None
@@ -40,11 +41,20 @@ class CuttingProxy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def cut_after(self, count: int | None, *, again: bool = False) -> None:
-        """Cuts when ``count`` more frames were carried; ``again`` and so on. None for no more."""
+    def cut_after(self, count: int | None, *, again: bool = False, only_to: str = "") -> None:
+        """Cuts when ``count`` more frames were carried; ``again`` and so on. None for no more.
+
+        ``only_to``: counts from the opening of such a stream.
+        """
         self._left = count
         self._again = again
         self._count = count
+        self._awaited = only_to.encode()
+
+    def cut(self) -> None:
+        """Now."""
+        for task in list(self._tasks):
+            task.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -64,7 +74,8 @@ class CuttingProxy:
             asyncio.create_task(self._carry(far_reader, writer)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            with contextlib.suppress(asyncio.CancelledError):  # by `cut`: asyncio would log it
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for way in ways:
                 way.cancel()
@@ -77,7 +88,9 @@ class CuttingProxy:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(2**16):
                 for frame in decoder.feed(data):
-                    if frame.kind != frames.HELLO and self._is_cut():
+                    if self._awaited and frame.kind == frames.OPEN and b'"op":"%b"' % self._awaited in frame.payload:
+                        self._awaited = b""
+                    if frame.kind != frames.HELLO and not self._awaited and self._is_cut():
                         return
                     writer.write(frames.encode(*frame))
                 await writer.drain()

@@ -14,6 +14,7 @@ from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.line import Line, told
 from yaosb_jupyter.daemon.volume import CHANNELS
 from yaosb_jupyter.errors import NotAvailableError, NotFoundError, NotRunningError, ProtocolError, UnavailableError
+from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.resume import Conversation, Reopen
 from yaosb_jupyter.link.stream import RemoteError, Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
@@ -162,21 +163,25 @@ def new_id() -> str:
 
 async def _begin_at_last(line: Line, request: ask.Exec) -> Conversation:
     """Asks again after a lost connection: the daemon, and the guest, know what has begun."""
+    first: object = None
     lost: Exception = ConnectionResetError("the connection was lost")
-    for attempt in range(_ATTEMPTS):
+    for _ in range(_ATTEMPTS):
+        connection = await line.connect()
+        daemon = connection.peer.get("instance")
+        first = first or daemon
+        again = replace(request, again=daemon != first)
         try:
-            return await _begin(line, replace(request, again=attempt > 0))
+            return await _begin(line, connection, again)
         except ConnectionError as error:
             lost = error
         except RemoteError as error:
-            if attempt and error.code in _UNKNOWN:
+            if again.again and error.code in _UNKNOWN:
                 raise ConnectionResetError(str(error)) from error
             raise
     raise lost
 
 
-async def _begin(line: Line, request: ask.Exec) -> Conversation:
-    connection = await line.connect()
+async def _begin(line: Line, connection: Connection, request: ask.Exec) -> Conversation:
     stream = connection.open(request.op, request.arguments())
     try:
         message = await stream.receive_message()

@@ -77,7 +77,7 @@ class Remove(Request, op="remove"):
 class Exec(Request, op="exec"):
     """A conversation as `yaosb_jupyter.link.resume` holds it; the value is an `ExitStatus`.
 
-    ``options.id`` is the client's choice. ``again``: it was asked for before, and the answer was lost.
+    ``options.id`` is the client's choice. ``again``: another daemon was asked for it before, and its answer was lost.
     """
 
     ref: str

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import logging
 import os
+import secrets
 import socket
 import struct
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ class Server:
         self._service = service
         self._control = control
         self._server: asyncio.Server | None = None
+        self._instance = secrets.token_hex(8)
 
     async def open(self) -> None:
         """Replaces a socket that a daemon left behind: whoever opens one holds the data directory's lock."""
@@ -72,7 +74,7 @@ class Server:
 
         connection = Connection(
             dialled=False,
-            hello={"version": __version__, "pid": os.getpid()},
+            hello={"version": __version__, "pid": os.getpid(), "instance": self._instance},
             check=admit,
             handler=lambda stream: serve(session, stream),
             on_close=self._control.connections.discard,
