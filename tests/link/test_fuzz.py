@@ -18,7 +18,7 @@ from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.guest.ring import CAPACITY, Ring
 from yaosb_jupyter.link.connection import Connection, Stream, dial_unix
-from yaosb_jupyter.types import ExecOptions
+from yaosb_jupyter.options import ExecOptions
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

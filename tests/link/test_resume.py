@@ -13,9 +13,9 @@ from tests.contract.box import Ran, collect, eventually, mark, receive_until
 from tests.guest.rig import Guest, end, launch
 from tests.guest.test_guest_link import living
 from tests.link.cutting import CuttingProxy, cut_guest
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import CommandNotFoundError, SandboxLostError
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel
 
 MIB = 2**20
 SCRIPT = """
