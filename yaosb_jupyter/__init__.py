@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from yaosb_jupyter.choices import ExecChannel, Lifecycle, Network, Status
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     AuthError,
@@ -34,32 +35,26 @@ from yaosb_jupyter.errors import (
     SandboxLostError,
     UnavailableError,
 )
+from yaosb_jupyter.options import CreateOptions, PortMapping, TerminalSize
 from yaosb_jupyter.types import (
     CommandInfo,
     Copied,
     CopyProgress,
-    CreateOptions,
-    ExecChannel,
     ExecResult,
     Exit,
     ExitStatus,
     FileInfo,
     Isolation,
-    Lifecycle,
     ListFilter,
     LogChunk,
-    Network,
     Output,
     PoolInfo,
     PoolLimits,
     PoolSpec,
     PoolTimeouts,
-    PortMapping,
     PullProgress,
     SandboxInfo,
     SandboxStats,
-    Status,
-    TerminalSize,
 )
 
 if TYPE_CHECKING:

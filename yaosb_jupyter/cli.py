@@ -21,6 +21,7 @@ from yaosb_jupyter.blocking.entry import connect
 from yaosb_jupyter.blocking.manager import Manager
 from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.blocking.stream import CommandStream
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.daemon.log import log_to_stderr
 from yaosb_jupyter.daemon.place import Place
 from yaosb_jupyter.daemon.process import run
@@ -28,7 +29,7 @@ from yaosb_jupyter.daemon.stop import stop_daemon
 from yaosb_jupyter.doctor import Health, diagnose
 from yaosb_jupyter.errors import CommandNotFoundError, SandboxError
 from yaosb_jupyter.settings import Settings, load_settings
-from yaosb_jupyter.types import ExecChannel, Exit, SandboxInfo
+from yaosb_jupyter.types import Exit, SandboxInfo
 from yaosb_jupyter.units import format_duration, parse_duration
 from yaosb_jupyter.version import __version__
 from yaosb_jupyter.wire.codec import to_json

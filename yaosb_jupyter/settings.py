@@ -14,8 +14,9 @@ from typing import Any
 import platformdirs
 import yaml
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import InvalidOptionError
-from yaosb_jupyter.types import Network, PoolLimits, PoolSpec, PoolTimeouts
+from yaosb_jupyter.types import PoolLimits, PoolSpec, PoolTimeouts
 from yaosb_jupyter.units import parse_duration, parse_size
 
 CONFIG_NAME = "yaosb.yaml"

@@ -19,11 +19,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from yaosb_jupyter.choices import ExecChannel, Network
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.guest import processes
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded import EmbeddedRuntime
-from yaosb_jupyter.types import ExecChannel, ExecOptions, Network
 
 MIB = 2**20
 PIDS = 60

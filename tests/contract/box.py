@@ -11,10 +11,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import NotFoundError
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec, ExecStream, Runtime
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import ExecChannel, ExecOptions, ExitStatus
+from yaosb_jupyter.types import ExitStatus
 
 _SEEN = """
 import json, os

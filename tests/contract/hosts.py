@@ -90,7 +90,6 @@ class RelayHost(DockerHost):
     def options(self) -> Mapping[str, str]:
         return {"shared_files": "no"}
 
-
     async def has_workspace(self, spec: EnvironmentSpec) -> bool:
         argv = ["docker", "volume", "inspect", f"yaosb-{spec.uid.lower()}"]
         nothing = asyncio.subprocess.DEVNULL

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from tests.contract.box import Box, eventually
 from tests.contract.conftest import MakeBox
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, Runtime
-from yaosb_jupyter.types import Status
 
 
 class Listener:

@@ -13,9 +13,9 @@ import pytest
 from tests.contract.box import Box, collect, mark, receive_until, sha
 from tests.contract.conftest import MakeBox
 from tests.contract.hosts import Host, host_of, hosts
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import CommandNotFoundError, SandboxLostError
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
-from yaosb_jupyter.types import ExecChannel
 
 MIB = 2**20
 EVERY_BYTE = bytes(range(256))

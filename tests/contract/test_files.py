@@ -63,9 +63,7 @@ async def test_a_private_file_of_the_sandbox_is_read_replaced_and_removed(box: B
     assert (await box.run("ls")).stdout == b""
 
 
-async def test_x13_files_of_the_sandboxs_root_can_be_removed(
-    make_box: MakeBox, info: RuntimeInfo, host: Host
-) -> None:
+async def test_x13_files_of_the_sandboxs_root_can_be_removed(make_box: MakeBox, info: RuntimeInfo, host: Host) -> None:
     user = "root" if Capability.USERS in info.capabilities else ""
     box = await make_box(user=user)
     ran = await box.sh("mkdir -p a/b; echo x > a/b/file; chmod 400 a/b/file; chmod 500 a/b a; echo done")

@@ -12,6 +12,7 @@ import pytest
 
 from tests.contract.box import Box, eventually
 from tests.contract.conftest import MakeBox, MakeSpec
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     CommandNotFoundError,
@@ -19,8 +20,8 @@ from yaosb_jupyter.errors import (
     NotRunningError,
     SandboxLostError,
 )
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.base import Runtime
-from yaosb_jupyter.types import ExecOptions, Status
 
 TICKING = "while :; do echo tick >> ticks; sleep 0.05; done"
 

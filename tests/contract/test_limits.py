@@ -6,8 +6,8 @@ import json
 
 from tests.contract.box import Box
 from tests.contract.conftest import MakeBox
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
-from yaosb_jupyter.types import Status
 
 MIB = 2**20
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from tests.contract.box import Box, eventually, mark
 from tests.contract.conftest import MakeBox
-from yaosb_jupyter.types import ExecChannel, Status
+from yaosb_jupyter.choices import ExecChannel, Status
 
 MIB = 2**20
 

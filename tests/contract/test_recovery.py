@@ -10,9 +10,9 @@ import pytest
 from tests.contract.box import Box, collect, eventually, mark
 from tests.contract.conftest import MakeBox, Opened
 from tests.contract.hosts import Host
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, SandboxLostError
 from yaosb_jupyter.tai.runtimes.base import Runtime
-from yaosb_jupyter.types import Status
 
 
 async def after_a_restart(opened: Opened, box: Box) -> Box:

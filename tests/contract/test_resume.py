@@ -12,8 +12,9 @@ from tests.contract.box import Box, collect, eventually, mark, receive_until
 from tests.contract.conftest import Opened
 from tests.contract.hosts import Host, host_of, hosts
 from yaosb_jupyter.errors import CommandNotFoundError, NotFoundError, SandboxLostError
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.base import Capability, ExecStream, RuntimeInfo
-from yaosb_jupyter.types import CommandInfo, ExecOptions
+from yaosb_jupyter.types import CommandInfo
 
 MIB = 2**20
 Spawn = Callable[..., Awaitable[CommandInfo]]

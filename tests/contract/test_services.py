@@ -12,11 +12,11 @@ from tests.contract.box import Box, eventually, receive_until
 from tests.contract.conftest import MakeBox, MakeSpec, Opened
 from tests.contract.hosts import Host, host_of, hosts
 from tests.rig.require import require
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import SandboxLostError
 from yaosb_jupyter.guest.listen import MAX_CARRIED
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
-from yaosb_jupyter.types import Network
 
 MIB = 2**20
 

@@ -10,9 +10,10 @@ import pytest
 
 from tests.contract.box import Box, collect, eventually, mark, receive_until
 from tests.contract.hosts import Host, host_of, hosts
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import CommandNotFoundError
+from yaosb_jupyter.options import TerminalSize
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
-from yaosb_jupyter.types import ExecChannel, TerminalSize
 
 
 @pytest.fixture(params=hosts("docker", "docker-relay", "docker-engine", "embedded"))

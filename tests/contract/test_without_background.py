@@ -10,7 +10,7 @@ import pytest
 from tests.contract.box import Box
 from tests.contract.hosts import Host, host_of, hosts
 from yaosb_jupyter.errors import NotAvailableError
-from yaosb_jupyter.types import ExecOptions
+from yaosb_jupyter.options import ExecOptions
 
 
 @pytest.fixture(params=hosts("memory", "docker-engine"))

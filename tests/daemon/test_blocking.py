@@ -26,13 +26,14 @@ from yaosb_jupyter.blocking.entry import connect, init
 from yaosb_jupyter.blocking.entry import manager as process_manager
 from yaosb_jupyter.blocking.manager import Manager
 from yaosb_jupyter.blocking.sandbox import Sandbox
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core import command as async_command
 from yaosb_jupyter.core import workspace as async_files
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import AlreadyExistsError, ExecFailedError, NotAvailableError, NotFoundError
 from yaosb_jupyter.tai.bytestream import ByteStream
-from yaosb_jupyter.types import ExecChannel, Exit, Output
+from yaosb_jupyter.types import Exit, Output
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 
 from tests.daemon.conftest import Connect, Station, configure, is_alive, pid_of_command, wait_until
 from tests.manager.waiting import until
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
@@ -23,7 +24,7 @@ from yaosb_jupyter.errors import (
     PathError,
     UnavailableError,
 )
-from yaosb_jupyter.types import Exit, Lifecycle, Output, Status
+from yaosb_jupyter.types import Exit, Output
 
 
 async def test_two_clients_see_the_same_sandboxes(connect: Connect) -> None:

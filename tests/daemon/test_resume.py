@@ -27,7 +27,8 @@ from yaosb_jupyter.daemon.place import Place, make_secret
 from yaosb_jupyter.daemon.server import Server
 from yaosb_jupyter.errors import NotAvailableError, NotFoundError
 from yaosb_jupyter.link.connection import dial_unix
-from yaosb_jupyter.types import CreateOptions, Exit, Output
+from yaosb_jupyter.options import CreateOptions
+from yaosb_jupyter.types import Exit, Output
 
 SCRIPT = """
 echo ran >> runs

@@ -25,7 +25,8 @@ from yaosb_jupyter.daemon.place import make_secret, read_secret
 from yaosb_jupyter.daemon.server import Server
 from yaosb_jupyter.errors import AuthError, InvalidOptionError, ProtocolError, UnavailableError
 from yaosb_jupyter.link.connection import Connection, RemoteError, dial_unix
-from yaosb_jupyter.types import CreateOptions, PullProgress
+from yaosb_jupyter.options import CreateOptions
+from yaosb_jupyter.types import PullProgress
 
 
 class FakeService:

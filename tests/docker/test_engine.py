@@ -25,8 +25,9 @@ from yaosb_jupyter.errors import (
     RuntimeUnavailableError,
     SandboxLostError,
 )
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime, throwaway
-from yaosb_jupyter.types import ExecOptions, PullProgress
+from yaosb_jupyter.types import PullProgress
 
 pytestmark = pytest.mark.docker
 

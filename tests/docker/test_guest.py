@@ -13,9 +13,10 @@ import pytest
 from tests.contract.box import Box, eventually, receive_until
 from tests.docker.conftest import MakeBox, MakeImage, OpenRuntime
 from tests.rig.require import NOPYTHON_IMAGE
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
-from yaosb_jupyter.types import ExecOptions, Status
 
 pytestmark = pytest.mark.docker
 

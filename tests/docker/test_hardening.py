@@ -11,9 +11,10 @@ import pytest
 from tests.contract.box import eventually
 from tests.docker.conftest import MakeBox, OpenRuntime
 from tests.rig.require import NOPYTHON_IMAGE, require
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import InvalidOptionError, LimitExceededError
+from yaosb_jupyter.options import PortMapping
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
-from yaosb_jupyter.types import Network, PortMapping
 
 pytestmark = pytest.mark.docker
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.docker.conftest import MakeBox
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
-from yaosb_jupyter.types import Isolation, Network
+from yaosb_jupyter.types import Isolation
 
 pytestmark = pytest.mark.docker
 

@@ -10,9 +10,10 @@ import pytest
 from tests.contract.box import eventually
 from tests.docker.conftest import MakeBox, MakeImage
 from tests.rig.require import NOPYTHON_IMAGE
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import CommandNotFoundError, InvalidOptionError, UnavailableError
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime, processes
-from yaosb_jupyter.types import ExecOptions, Status
 
 pytestmark = pytest.mark.docker
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import (
     ImageNotFoundError,
     InvalidOptionError,
@@ -26,7 +27,6 @@ from yaosb_jupyter.tai.runtimes.docker.options import UidRange
 from yaosb_jupyter.tai.runtimes.docker.probe import lan_gateway
 from yaosb_jupyter.tai.runtimes.docker.users import Identity, account_archive, allocate, named_identity
 from yaosb_jupyter.tai.runtimes.docker.workspace import environment_script
-from yaosb_jupyter.types import ExecChannel
 
 NONCE = b"\x1e0123456789abcdef"
 PASSWD = "root:x:0:0::/root:/bin/sh\nann:x:1001:1002::/home/ann:/bin/sh\nbroken\n"

@@ -18,15 +18,16 @@ import pytest
 
 from tests.contract.box import Box, eventually
 from tests.rig.require import require
+from yaosb_jupyter.choices import Network, Status
 from yaosb_jupyter.errors import InvalidOptionError, LimitExceededError, NotRunningError
 from yaosb_jupyter.guest import processes
+from yaosb_jupyter.options import PortMapping
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded import EmbeddedRuntime
 from yaosb_jupyter.tai.runtimes.embedded.cgroups import find_cgroups
 from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle, ProcessName
 from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord, RecordStore
 from yaosb_jupyter.tai.runtimes.embedded.users import give_user
-from yaosb_jupyter.types import Network, PortMapping, Status
 
 pytestmark = pytest.mark.embedded
 

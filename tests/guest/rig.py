@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.link.blob import install_blob
 from yaosb_jupyter.link.door import SocketDoor
 from yaosb_jupyter.link.exec import GuestExecStream
 from yaosb_jupyter.link.guest import GuestLink, new_key
-from yaosb_jupyter.types import ExecChannel, ExecOptions, ExitStatus
+from yaosb_jupyter.options import ExecOptions
+from yaosb_jupyter.types import ExitStatus
 
 MINORS = range(8, 16)
 

@@ -16,10 +16,11 @@ from tests.contract.box import pieces
 from tests.contract.workspaces import descriptors_into, names, read
 from tests.guest.rig import Guest, guest, other_pythons
 from tests.rig.require import require
+from yaosb_jupyter.choices import FileChange
 from yaosb_jupyter.guest import files, later
 from yaosb_jupyter.link.connection import RemoteError
 from yaosb_jupyter.tai.volumes.link import LinkVolume
-from yaosb_jupyter.types import FileChange, FileEvent
+from yaosb_jupyter.types import FileEvent
 
 MIB = 2**20
 

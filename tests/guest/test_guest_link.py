@@ -21,7 +21,7 @@ from yaosb_jupyter.guest import frames, processes
 from yaosb_jupyter.link.commands import exec_request
 from yaosb_jupyter.link.connection import Connection, RemoteError, Stream, dial_unix
 from yaosb_jupyter.link.guest import MAX_STRANGERS
-from yaosb_jupyter.types import ExecOptions
+from yaosb_jupyter.options import ExecOptions
 
 
 def living(number: str) -> bool:

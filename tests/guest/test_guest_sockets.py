@@ -16,6 +16,7 @@ import pytest
 from tests.contract.box import eventually
 from tests.guest.rig import Guest, guest, other_pythons
 from tests.rig.require import require
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import (
     NotAvailableError,
     PortUnavailableError,
@@ -32,7 +33,6 @@ from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded.checks import check_dial
 from yaosb_jupyter.tai.runtimes.embedded.options import Means
-from yaosb_jupyter.types import Network
 
 
 async def echo(connection: ByteStream, uid: str) -> None:

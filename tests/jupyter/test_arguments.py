@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 from IPython.core.error import UsageError
 
+from yaosb_jupyter.choices import Lifecycle, Network
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.jupyter.arguments import (
     cell_parser,
@@ -14,7 +15,7 @@ from yaosb_jupyter.jupyter.arguments import (
     write_parser,
 )
 from yaosb_jupyter.jupyter.parser import HelpRequested
-from yaosb_jupyter.types import CreateOptions, Lifecycle, Network, PortMapping
+from yaosb_jupyter.options import CreateOptions, PortMapping
 
 VERBS = tuple("create ls use info start stop rm logs stats pools pull files cp help".split())  # noqa: SIM905
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.jupyter.views import (
     file_listing,
     pool_listing,
@@ -11,17 +12,8 @@ from yaosb_jupyter.jupyter.views import (
     sandbox_listing,
     stats_card,
 )
-from yaosb_jupyter.types import (
-    FileInfo,
-    Isolation,
-    Lifecycle,
-    PoolInfo,
-    PoolLimits,
-    PortMapping,
-    SandboxInfo,
-    SandboxStats,
-    Status,
-)
+from yaosb_jupyter.options import PortMapping
+from yaosb_jupyter.types import FileInfo, Isolation, PoolInfo, PoolLimits, SandboxInfo, SandboxStats
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>\x1b[2J\u202e\n"

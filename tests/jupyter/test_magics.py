@@ -12,6 +12,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
 
 from tests.jupyter.conftest import Notebook
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     ExecFailedError,
@@ -22,7 +23,6 @@ from yaosb_jupyter.errors import (
 )
 from yaosb_jupyter.jupyter.arguments import sandbox_parser
 from yaosb_jupyter.jupyter.verbs import Verbs
-from yaosb_jupyter.types import Lifecycle, Status
 
 
 def test_every_verb_is_done_by_something() -> None:

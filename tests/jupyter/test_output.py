@@ -4,8 +4,9 @@ import io
 
 import pytest
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.jupyter.output import OutputWriter, VisibleLength, last_writing
-from yaosb_jupyter.types import ExecChannel, Output
+from yaosb_jupyter.types import Output
 
 OUT, ERR = ExecChannel.STDOUT, ExecChannel.STDERR
 

@@ -15,8 +15,8 @@ from yaosb_jupyter.daemon.line import Line
 from yaosb_jupyter.daemon.place import Place, make_secret
 from yaosb_jupyter.daemon.server import Server
 from yaosb_jupyter.link.connection import dial_unix
+from yaosb_jupyter.options import CreateOptions
 from yaosb_jupyter.settings import Settings
-from yaosb_jupyter.types import CreateOptions
 
 
 async def through_daemon(settings: Settings, *, opener: Opener, clock: Clock | None = None) -> AsyncManager:

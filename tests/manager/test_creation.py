@@ -8,6 +8,7 @@ import pytest
 
 from tests.manager.conftest import Managers, OpenManager
 from tests.manager.rigs import MemoryRig
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.controller import Controller
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.service import Caller
@@ -17,7 +18,6 @@ from yaosb_jupyter.errors import (
     NotRunningError,
     PermissionDeniedError,
 )
-from yaosb_jupyter.types import Status
 
 
 async def test_a_main_process_that_ends_at_once_is_told_with_its_last_words(

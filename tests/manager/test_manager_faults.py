@@ -15,6 +15,7 @@ from tests.manager.clocks import ManualClock
 from tests.manager.conftest import ENGINE_RIGS, Managers, OpenManager
 from tests.manager.rigs import MemoryRig, Rig
 from tests.manager.waiting import until
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.controller import Controller
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
@@ -33,7 +34,7 @@ from yaosb_jupyter.errors import (
     SandboxError,
     SandboxLostError,
 )
-from yaosb_jupyter.types import PoolLimits, PoolSpec, SandboxInfo, Status
+from yaosb_jupyter.types import PoolLimits, PoolSpec, SandboxInfo
 
 
 async def test_m1_force_removing_a_pool_completes(open_on_memory: OpenManager, memory_rig: MemoryRig) -> None:

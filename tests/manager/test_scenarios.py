@@ -10,9 +10,10 @@ import pytest
 from tests.manager.conftest import OpenManager
 from tests.manager.rigs import Rig
 from tests.manager.waiting import until
+from yaosb_jupyter.choices import ExecChannel, Status
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.errors import LimitExceededError, NotFoundError
-from yaosb_jupyter.types import ExecChannel, Exit, Output, PoolLimits, Status
+from yaosb_jupyter.types import Exit, Output, PoolLimits
 
 
 async def test_create_and_exec(manager: AsyncManager) -> None:

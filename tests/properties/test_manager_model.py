@@ -23,6 +23,7 @@ from tests.manager.clocks import ManualClock
 from tests.manager.conftest import Managers
 from tests.manager.rigs import MemoryRig
 from tests.manager.waiting import until
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core import following
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.manager import AsyncManager
@@ -34,7 +35,6 @@ from yaosb_jupyter.errors import (
     RuntimeUnavailableError,
     SandboxError,
 )
-from yaosb_jupyter.types import Lifecycle, Status
 
 LIMIT = 3
 IDLE = 100.0

@@ -3,8 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from yaosb_jupyter.choices import Lifecycle, Network, Status
 from yaosb_jupyter.core.names import new_uid
-from yaosb_jupyter.types import CreateOptions, Isolation, Lifecycle, Network, PortMapping, SandboxRecord, Status
+from yaosb_jupyter.options import CreateOptions, PortMapping
+from yaosb_jupyter.types import Isolation, SandboxRecord
 
 CREATED = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 

@@ -2,10 +2,12 @@ import os
 
 import pytest
 
+from yaosb_jupyter.choices import Lifecycle, Network
 from yaosb_jupyter.core.defaults import complete, differences
+from yaosb_jupyter.options import CreateOptions
 from yaosb_jupyter.settings import load_settings
 from yaosb_jupyter.tai.runtimes.memory import MemoryRuntime
-from yaosb_jupyter.types import CreateOptions, Lifecycle, Network, PoolSpec, PoolTimeouts
+from yaosb_jupyter.types import PoolSpec, PoolTimeouts
 
 SETTINGS = load_settings(environ={"YAO_SANDBOX_MEMORY": "1g"}, file=os.devnull, data_dir="/d", idle_timeout=100)
 POOL = PoolSpec(name="near", cpus=3.0, image="pool-image", timeouts=PoolTimeouts(idle_timeout=10, max_lifetime=1000))

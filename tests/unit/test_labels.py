@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from tests.unit.records import CREATED, make_record
 from yaosb_jupyter.checks import RESERVED_LABELS
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.labels import DATA_DIR, MANAGED_BY, OWNER, POLICY, UID, from_labels, to_labels
 from yaosb_jupyter.core.names import new_id
+from yaosb_jupyter.options import MIN_MEMORY, CreateOptions
 from yaosb_jupyter.tai.runtimes.base import EnvironmentState
-from yaosb_jupyter.types import MIN_MEMORY, CreateOptions, SandboxRecord, Status
+from yaosb_jupyter.types import SandboxRecord
 
 
 def state_of(record: SandboxRecord, **labels: str) -> EnvironmentState:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from yaosb_jupyter.choices import ExecChannel, Status
 from yaosb_jupyter.errors import ImageNotFoundError, NotFoundError, RuntimeUnavailableError, SandboxLostError
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.memory import MemoryEngine, MemoryRuntime
 from yaosb_jupyter.tai.runtimes.memory.mainprocess import Log, Logged, last_lines
 from yaosb_jupyter.tai.runtimes.memory.processes import find
-from yaosb_jupyter.types import ExecChannel, ExecOptions, Status
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ import itertools
 
 import pytest
 
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.policy import Action, Call, Deadline, Standing, Verdict, deadline, refusal, verdict
 from yaosb_jupyter.errors import NotFoundError, NotRunningError
-from yaosb_jupyter.types import Lifecycle, Status
 
 
 def standing(**changes: object) -> Standing:

@@ -1,9 +1,10 @@
 import pytest
 
 from tests.unit.records import make_record
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.limits import check_limits
 from yaosb_jupyter.errors import LimitExceededError
-from yaosb_jupyter.types import PoolLimits, PoolSpec, Status
+from yaosb_jupyter.types import PoolLimits, PoolSpec
 
 NEAR = PoolSpec(name="near", limits=PoolLimits(max_total=3, max_per_user=2))
 RECORDS = [

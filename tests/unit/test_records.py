@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.records import make_record
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.records import RecordStore, write_atomically
-from yaosb_jupyter.types import Status
 
 
 @pytest.fixture

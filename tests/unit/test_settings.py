@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.settings import Settings, load_settings
-from yaosb_jupyter.types import Network, PoolLimits, PoolSpec, PoolTimeouts
+from yaosb_jupyter.types import PoolLimits, PoolSpec, PoolTimeouts
 
 ENVIRON = {
     "YAO_DATA_DIR": "/var/lib/yaosb",

@@ -5,8 +5,9 @@ import msgspec
 import pytest
 
 from yaosb_jupyter.checks import RESERVED_LABELS, check_id
+from yaosb_jupyter.choices import Lifecycle
 from yaosb_jupyter.errors import CommandNotFoundError, InvalidOptionError, SandboxError
-from yaosb_jupyter.types import CreateOptions, ExecOptions, Lifecycle, PortMapping
+from yaosb_jupyter.options import CreateOptions, ExecOptions, PortMapping
 
 
 @pytest.mark.parametrize("value", ["oneshot", "one-shot", "ONE_SHOT", "longrunning"])

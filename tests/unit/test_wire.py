@@ -10,24 +10,19 @@ from typing import Any
 import pytest
 
 from yaosb_jupyter import errors
+from yaosb_jupyter.choices import ExecChannel, Lifecycle, Network, Status
 from yaosb_jupyter.errors import InvalidOptionError, ProtocolError, SandboxError
+from yaosb_jupyter.options import CreateOptions, ExecOptions, PortMapping
 from yaosb_jupyter.types import (
-    CreateOptions,
-    ExecChannel,
-    ExecOptions,
     ExecResult,
     FileInfo,
     Isolation,
-    Lifecycle,
     ListFilter,
     LogChunk,
-    Network,
     PoolInfo,
     PoolLimits,
     PoolSpec,
-    PortMapping,
     SandboxInfo,
-    Status,
 )
 from yaosb_jupyter.wire.codec import from_json, to_json
 from yaosb_jupyter.wire.errors import CODES, error_from_json, error_to_json

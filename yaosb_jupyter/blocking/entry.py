@@ -11,7 +11,7 @@ from yaosb_jupyter.blocking.loop import background
 from yaosb_jupyter.blocking.manager import Manager
 from yaosb_jupyter.daemon.connect import connect_async
 from yaosb_jupyter.errors import AlreadyExistsError
-from yaosb_jupyter.types import CreateFields, CreateOptions
+from yaosb_jupyter.options import CreateFields, CreateOptions
 
 
 def connect(data_dir: Path | str | None = None, **defaults: Unpack[CreateFields]) -> Manager:

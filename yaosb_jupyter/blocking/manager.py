@@ -9,12 +9,14 @@ from yaosb_jupyter.blocking.face import Face
 from yaosb_jupyter.blocking.loop import Loop, background
 from yaosb_jupyter.blocking.sandbox import RunFields, Sandbox, exec_fields
 from yaosb_jupyter.blocking.stream import CommandStream
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.execution import CommandLine
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Progress
+from yaosb_jupyter.options import CreateFields
 from yaosb_jupyter.settings import Settings
-from yaosb_jupyter.types import CreateFields, ExecResult, Lifecycle, PoolInfo, PoolSpec, SandboxInfo, Status
+from yaosb_jupyter.types import ExecResult, PoolInfo, PoolSpec, SandboxInfo
 from yaosb_jupyter.units import DurationLike
 
 

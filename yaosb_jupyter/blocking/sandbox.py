@@ -14,14 +14,8 @@ from yaosb_jupyter.blocking.loop import Calls, Loop
 from yaosb_jupyter.blocking.stream import CommandStream
 from yaosb_jupyter.core.execution import CommandFields, CommandLine, ExecFields, OnOutput
 from yaosb_jupyter.core.sandbox import SHELL, AsyncSandbox
-from yaosb_jupyter.types import (
-    CommandInfo,
-    ExecResult,
-    LogChunk,
-    SandboxInfo,
-    SandboxStats,
-    TerminalSizeLike,
-)
+from yaosb_jupyter.options import TerminalSizeLike
+from yaosb_jupyter.types import CommandInfo, ExecResult, LogChunk, SandboxInfo, SandboxStats
 from yaosb_jupyter.units import DurationLike, SizeLike
 
 Stdin = str | bytes | Iterable[bytes] | Iterable[str]

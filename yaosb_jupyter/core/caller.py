@@ -13,21 +13,11 @@ from yaosb_jupyter.core.service import Caller, Progress, Service
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.core.view import matches, sandbox_info
 from yaosb_jupyter.errors import PermissionDeniedError
+from yaosb_jupyter.options import CreateOptions, ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import (
-    CommandInfo,
-    CreateOptions,
-    ExecOptions,
-    ListFilter,
-    LogChunk,
-    PoolInfo,
-    PoolSpec,
-    SandboxInfo,
-    SandboxStats,
-    TerminalSize,
-)
+from yaosb_jupyter.types import CommandInfo, ListFilter, LogChunk, PoolInfo, PoolSpec, SandboxInfo, SandboxStats
 
 if TYPE_CHECKING:
     from yaosb_jupyter.core.controller import Controller

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Generic, Self
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core.output import decoder
 from yaosb_jupyter.errors import InvalidOptionError
+from yaosb_jupyter.options import TerminalSize
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, Exit, ExitStatus, Output, TerminalSize, Text
+from yaosb_jupyter.types import Exit, ExitStatus, Output, Text
 
 
 class CommandStream(Generic[Text]):

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.defaults import complete, differences, unheeded
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.limits import check_limits
@@ -23,8 +24,9 @@ from yaosb_jupyter.errors import (
     PoolNotFoundError,
     SandboxError,
 )
+from yaosb_jupyter.options import CreateOptions
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import CreateOptions, SandboxRecord, Status
+from yaosb_jupyter.types import SandboxRecord
 
 
 class Creator:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TypeVar
 
+from yaosb_jupyter.choices import Lifecycle
 from yaosb_jupyter.core.policy import LONG_RUNNING_IDLE_FACTOR, ONE_SHOT_LIFETIME
+from yaosb_jupyter.options import CreateOptions
 from yaosb_jupyter.settings import Settings
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
-from yaosb_jupyter.types import CreateOptions, Lifecycle, PoolSpec
+from yaosb_jupyter.types import PoolSpec
 
 _T = TypeVar("_T")
 

@@ -10,20 +10,13 @@ from datetime import timedelta
 from typing import Generic, TypedDict
 
 from yaosb_jupyter.checks import several
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.output import DEFAULT_MAX_OUTPUT, Tail
 from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, OutputLimitExceededError
+from yaosb_jupyter.options import ExecOptions, TerminalSize, TerminalSizeLike
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import (
-    ExecChannel,
-    ExecOptions,
-    ExecResult,
-    Exit,
-    ExitStatus,
-    TerminalSize,
-    TerminalSizeLike,
-    Text,
-)
+from yaosb_jupyter.types import ExecResult, Exit, ExitStatus, Text
 from yaosb_jupyter.units import DurationLike, SizeLike, format_duration, format_size, parse_duration, parse_size
 
 CommandLine = str | Sequence[str]

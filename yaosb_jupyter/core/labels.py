@@ -13,8 +13,9 @@ import msgspec
 
 from yaosb_jupyter.checks import RESERVED_LABELS
 from yaosb_jupyter.core.names import new_id, owner_label
+from yaosb_jupyter.options import CreateOptions
 from yaosb_jupyter.tai.runtimes.base import EnvironmentState
-from yaosb_jupyter.types import CreateOptions, SandboxRecord
+from yaosb_jupyter.types import SandboxRecord
 
 MANAGED_BY = "managed-by"
 MANAGER = "yao-sandbox"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 
 from yaosb_jupyter.checks import check_text
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.clock import Clock
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.controller import Controller
@@ -17,18 +18,9 @@ from yaosb_jupyter.core.pool import Host, Opener
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Caller, Progress, Service
 from yaosb_jupyter.errors import InvalidOptionError
+from yaosb_jupyter.options import CreateFields, CreateOptions
 from yaosb_jupyter.settings import Settings, load_settings
-from yaosb_jupyter.types import (
-    CreateFields,
-    CreateOptions,
-    ExecResult,
-    Lifecycle,
-    ListFilter,
-    PoolInfo,
-    PoolSpec,
-    SandboxInfo,
-    Status,
-)
+from yaosb_jupyter.types import ExecResult, ListFilter, PoolInfo, PoolSpec, SandboxInfo
 from yaosb_jupyter.units import DurationLike
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.defaults import complete
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.labels import UID, data_dir_labels, from_labels
@@ -16,7 +17,7 @@ from yaosb_jupyter.core.state import State
 from yaosb_jupyter.errors import NotFoundError, RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, EnvironmentState
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import Lifecycle, SandboxRecord, Status
+from yaosb_jupyter.types import SandboxRecord
 
 GONE = "its environment was removed by somebody else"
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, cast
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.names import environment_name
 from yaosb_jupyter.core.naming import naming
@@ -22,7 +23,7 @@ from yaosb_jupyter.errors import (
     SandboxError,
 )
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import LogChunk, Status
+from yaosb_jupyter.types import LogChunk
 
 _LAST_WORDS = 10  # lines of the main process told when it ends at once
 

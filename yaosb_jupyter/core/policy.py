@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, SandboxError
-from yaosb_jupyter.types import Lifecycle, Status
 
 ONE_SHOT_LIFETIME = 8 * 3600.0
 LONG_RUNNING_IDLE_FACTOR = 24

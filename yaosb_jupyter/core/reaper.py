@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections.abc import Container
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.operations import Operations
 from yaosb_jupyter.core.policy import Action, Deadline
 from yaosb_jupyter.core.removal import Remover
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.errors import SandboxError
-from yaosb_jupyter.types import Status
 from yaosb_jupyter.units import format_duration
 
 LONGEST_SLEEP = 60.0

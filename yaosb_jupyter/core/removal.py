@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.labels import UID, data_dir_labels
 from yaosb_jupyter.core.naming import naming
@@ -13,7 +14,6 @@ from yaosb_jupyter.core.pool import Pool
 from yaosb_jupyter.core.state import State
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import Lifecycle, Status
 
 log = logging.getLogger(__name__)
 

@@ -21,18 +21,10 @@ from yaosb_jupyter.core.execution import (
 )
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.core.workspace import Files
+from yaosb_jupyter.options import MAX_PIDS, ExecOptions, TerminalSizeLike
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import (
-    MAX_PIDS,
-    CommandInfo,
-    ExecOptions,
-    ExecResult,
-    LogChunk,
-    SandboxInfo,
-    SandboxStats,
-    TerminalSizeLike,
-)
+from yaosb_jupyter.types import CommandInfo, ExecResult, LogChunk, SandboxInfo, SandboxStats
 from yaosb_jupyter.units import DurationLike, parse_duration
 
 SHELL = ("sh", "-c", 'exec "$(command -v bash || command -v sh)"')

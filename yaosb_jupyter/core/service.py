@@ -11,13 +11,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from yaosb_jupyter.options import CreateOptions, ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
     CommandInfo,
-    CreateOptions,
-    ExecOptions,
     ListFilter,
     LogChunk,
     PoolInfo,
@@ -25,7 +24,6 @@ from yaosb_jupyter.types import (
     PullProgress,
     SandboxInfo,
     SandboxStats,
-    TerminalSize,
 )
 
 Progress = Callable[[PullProgress], None]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.core.clock import Alarm, Clock
 from yaosb_jupyter.core.entry import Entry, Table
 from yaosb_jupyter.core.labels import to_labels
@@ -15,7 +16,7 @@ from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.settings import Settings
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import Network, SandboxRecord
+from yaosb_jupyter.types import SandboxRecord
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,12 @@ from contextlib import AbstractContextManager
 from signal import SIGKILL, SIGTERM
 from typing import Protocol
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.errors import SandboxError
+from yaosb_jupyter.options import TerminalSize
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExitStatus, TerminalSize
+from yaosb_jupyter.types import ExitStatus
 
 _KILLED = frozenset({SIGKILL, SIGTERM, 128 + SIGKILL, 128 + SIGTERM})
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, aclosing, asynccontextmanager, co
 from datetime import datetime
 from typing import cast
 
+from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.connections import TrackedByteStream
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.files import TrackedVolume
@@ -26,10 +27,11 @@ from yaosb_jupyter.errors import (
     SandboxError,
     SandboxLostError,
 )
+from yaosb_jupyter.options import ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream, Runtime
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import CommandInfo, ExecOptions, Lifecycle, LogChunk, SandboxStats, Status, TerminalSize
+from yaosb_jupyter.types import CommandInfo, LogChunk, SandboxStats
 
 
 class Usage:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.pool import Pool
-from yaosb_jupyter.types import ListFilter, PoolInfo, SandboxInfo, Status
+from yaosb_jupyter.types import ListFilter, PoolInfo, SandboxInfo
 
 
 def sandbox_info(entry: Entry, pool: Pool, now: datetime, warnings: tuple[str, ...] = ()) -> SandboxInfo:

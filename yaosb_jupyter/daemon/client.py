@@ -18,13 +18,12 @@ from yaosb_jupyter.daemon.dial import dial
 from yaosb_jupyter.daemon.line import Line, OnMessage, read_value, told
 from yaosb_jupyter.daemon.volume import RemoteVolume, read_data
 from yaosb_jupyter.link.stream import RemoteError, Stream
+from yaosb_jupyter.options import CreateOptions, ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
     CommandInfo,
-    CreateOptions,
-    ExecOptions,
     ListFilter,
     LogChunk,
     PoolInfo,
@@ -32,7 +31,6 @@ from yaosb_jupyter.types import (
     PullProgress,
     SandboxInfo,
     SandboxStats,
-    TerminalSize,
 )
 from yaosb_jupyter.wire.codec import from_json
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Self
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.line import Line, told
 from yaosb_jupyter.daemon.volume import CHANNELS
@@ -17,8 +18,9 @@ from yaosb_jupyter.errors import NotAvailableError, NotFoundError, NotRunningErr
 from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.resume import Conversation, Reopen
 from yaosb_jupyter.link.stream import RemoteError, Stream
+from yaosb_jupyter.options import TerminalSize
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExitStatus, TerminalSize
+from yaosb_jupyter.types import ExitStatus
 from yaosb_jupyter.wire.codec import from_json
 
 _END_PATIENCE = 15.0

@@ -11,8 +11,8 @@ from yaosb_jupyter.daemon.client import RemoteService
 from yaosb_jupyter.daemon.line import Line
 from yaosb_jupyter.daemon.place import Place
 from yaosb_jupyter.daemon.start import reach
+from yaosb_jupyter.options import CreateFields, CreateOptions
 from yaosb_jupyter.settings import load_settings
-from yaosb_jupyter.types import CreateFields, CreateOptions
 
 
 async def connect_async(data_dir: Path | str | None = None, **defaults: Unpack[CreateFields]) -> AsyncManager:

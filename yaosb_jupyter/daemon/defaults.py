@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from yaosb_jupyter.types import CreateOptions
+from yaosb_jupyter.options import CreateOptions
 
 _OPEN = CreateOptions()
 _MERGED = ("labels", "env")

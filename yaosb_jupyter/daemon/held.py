@@ -9,13 +9,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.guest.ring import Ring
 from yaosb_jupyter.link.connection import Farewell
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExitStatus
+from yaosb_jupyter.types import ExitStatus
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from yaosb_jupyter.types import CreateOptions, ExecOptions, ListFilter, PoolSpec, TerminalSize
+from yaosb_jupyter.options import CreateOptions, ExecOptions, TerminalSize
+from yaosb_jupyter.types import ListFilter, PoolSpec
 from yaosb_jupyter.wire.codec import from_json, to_json
 
 

@@ -6,11 +6,12 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequen
 from contextlib import aclosing
 from typing import Any
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.line import Line, read_value, told
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import ExecChannel, FileInfo
+from yaosb_jupyter.types import FileInfo
 from yaosb_jupyter.wire.codec import from_json
 
 CHANNELS = {frames.DATA: ExecChannel.STDOUT, frames.DATA_ERR: ExecChannel.STDERR}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any, cast
 
+from yaosb_jupyter.choices import Lifecycle, Network
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.jupyter.parser import MagicParser, key_value
-from yaosb_jupyter.types import CreateFields, Lifecycle, Network
+from yaosb_jupyter.options import CreateFields
 from yaosb_jupyter.units import parse_duration
 
 LIFECYCLES = [member.value for member in Lifecycle]

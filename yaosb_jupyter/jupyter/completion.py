@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.jupyter.arguments import (
     LIFECYCLES,
     NETWORKS,
@@ -20,7 +21,6 @@ from yaosb_jupyter.jupyter.arguments import (
 from yaosb_jupyter.jupyter.parser import MagicParser
 from yaosb_jupyter.jupyter.places import Place
 from yaosb_jupyter.jupyter.script import LANGUAGES
-from yaosb_jupyter.types import Status
 
 MATCHER = "yaosb_jupyter"
 """The name of our matcher in IPython."""

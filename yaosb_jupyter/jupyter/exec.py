@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 
+from yaosb_jupyter.choices import Lifecycle
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, SandboxError
 from yaosb_jupyter.jupyter.copying import copy_out
@@ -16,7 +17,7 @@ from yaosb_jupyter.jupyter.events import Event, Notice
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.run import Keep, Script, run_script
 from yaosb_jupyter.jupyter.session import Session
-from yaosb_jupyter.types import ExecResult, Lifecycle
+from yaosb_jupyter.types import ExecResult
 
 _REMOVAL = 15.0
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import TextIO
 
-from yaosb_jupyter.types import ExecChannel, Output
+from yaosb_jupyter.choices import ExecChannel
+from yaosb_jupyter.types import Output
 from yaosb_jupyter.units import format_size
 
 SHOWN = 2**20

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.execution import CommandFields
 from yaosb_jupyter.core.output import Tail
@@ -21,7 +22,7 @@ from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.output import KEPT
 from yaosb_jupyter.jupyter.script import language
 from yaosb_jupyter.jupyter.scriptfiles import ScriptFiles
-from yaosb_jupyter.types import ExecChannel, ExecResult, Exit, ExitStatus
+from yaosb_jupyter.types import ExecResult, Exit, ExitStatus
 from yaosb_jupyter.units import format_duration
 
 # An interrupted command gets SIGINT and has this long, the way to it included, before it is killed: it is gone 300 ms

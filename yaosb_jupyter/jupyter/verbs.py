@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core.output import decoder
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.jupyter.arguments import create_fields
@@ -27,7 +28,7 @@ from yaosb_jupyter.jupyter.views import (
     sandbox_listing,
     stats_card,
 )
-from yaosb_jupyter.types import ExecChannel, FileInfo, Output, PoolInfo, PullProgress, SandboxInfo
+from yaosb_jupyter.types import FileInfo, Output, PoolInfo, PullProgress, SandboxInfo
 from yaosb_jupyter.units import format_size
 
 Shown = Card | Listing[Any] | str

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.jupyter.cards import Card, Column, Fact, Listing, Section, State, Tone
-from yaosb_jupyter.types import FileInfo, Isolation, PoolInfo, PortMapping, SandboxInfo, SandboxStats, Status
+from yaosb_jupyter.options import PortMapping
+from yaosb_jupyter.types import FileInfo, Isolation, PoolInfo, SandboxInfo, SandboxStats
 from yaosb_jupyter.units import format_duration, format_size
 
 _TONES: dict[Status, Tone] = {

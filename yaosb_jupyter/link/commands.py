@@ -17,7 +17,8 @@ from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.exec import CommandResult, Control, GuestExecStream, exit_status, refused
 from yaosb_jupyter.link.resume import Conversation
 from yaosb_jupyter.link.stream import RemoteError, Stream
-from yaosb_jupyter.types import CommandInfo, ExecOptions, TerminalSize
+from yaosb_jupyter.options import ExecOptions, TerminalSize
+from yaosb_jupyter.types import CommandInfo
 
 CALL_TIMEOUT = 30.0
 LINK_PATIENCE = 600.0

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import (
     CommandNotFoundError,
     LimitExceededError,
@@ -23,13 +24,18 @@ from yaosb_jupyter.errors import (
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.resume import Conversation
 from yaosb_jupyter.link.stream import RemoteError
+from yaosb_jupyter.options import TerminalSize
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import ExecChannel, ExitStatus, TerminalSize
+from yaosb_jupyter.types import ExitStatus
 
 GUEST_GRACE = 2.0
 """How long the guest waits between SIGTERM and SIGKILL at a timeout."""
 BACKSTOP = 5.0
 """How much longer the host waits before it takes the guest for broken."""
+MOST_LEFT = 1 << 23
+"""More output than can be under way when a command has been ended, in bytes."""
+MOST_AWAY = 60.0
+"""How long the link may be broken when a command is due to end."""
 
 _FULL = "end some of its processes (kill_process), or stop and start it"
 
@@ -222,12 +228,13 @@ class GuestExecStream(ExecStream):
             self._conversation.abandon()
 
     async def _watch(self, timeout: float) -> None:
-        pause = timeout + GUEST_GRACE + BACKSTOP
-        while True:
-            await asyncio.sleep(pause)
-            if not self._conversation.unread and not self._conversation.resuming:
-                break
-            pause = BACKSTOP  # the caller is slow or the link is broken, not the guest
+        await asyncio.sleep(timeout + GUEST_GRACE + BACKSTOP)
+        conversation, away = self._conversation, 0.0
+        most = conversation.offset + MOST_LEFT
+        # The caller may be slow, or the link broken, and the guest be honest; but not for ever, or with ever more to say.
+        while (conversation.unread or conversation.resuming) and away < MOST_AWAY and conversation.offset < most:
+            away = away + BACKSTOP if conversation.resuming else 0.0
+            await asyncio.sleep(BACKSTOP)
         if self._outcome is None:
             await self._kill()
 

@@ -16,23 +16,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
+from yaosb_jupyter.choices import ExecChannel, Network, Status
 from yaosb_jupyter.errors import NotAvailableError
+from yaosb_jupyter.options import ExecOptions, PortMapping, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import (
-    CommandInfo,
-    ExecChannel,
-    ExecOptions,
-    ExitStatus,
-    Isolation,
-    LogChunk,
-    Network,
-    PortMapping,
-    PullProgress,
-    SandboxStats,
-    Status,
-    TerminalSize,
-)
+from yaosb_jupyter.types import CommandInfo, ExitStatus, Isolation, LogChunk, PullProgress, SandboxStats
 
 
 class Capability(StrEnum):

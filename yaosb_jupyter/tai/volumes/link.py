@@ -26,6 +26,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from yaosb_jupyter.choices import FileChange
 from yaosb_jupyter.errors import ProtocolError, SandboxLostError, UnavailableError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.guest.confined import Entry
@@ -34,7 +35,7 @@ from yaosb_jupyter.guest.walk import TreeError
 from yaosb_jupyter.link.connection import Connection, RemoteError, Stream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.paths import file_info, path_errors, split_named, split_path
-from yaosb_jupyter.types import FileChange, FileEvent, FileInfo
+from yaosb_jupyter.types import FileEvent, FileInfo
 
 PATIENCE = 60.0
 """How long a guest may take for its next answer; one that works says so more often."""

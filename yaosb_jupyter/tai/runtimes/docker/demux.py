@@ -6,8 +6,8 @@ import re
 import struct
 from collections.abc import Iterator
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import ProtocolError
-from yaosb_jupyter.types import ExecChannel
 
 _HEADER = struct.Struct("!B3xI")
 _CHANNELS = {0: ExecChannel.STDOUT, 1: ExecChannel.STDOUT, 2: ExecChannel.STDERR, 3: ExecChannel.STDERR}

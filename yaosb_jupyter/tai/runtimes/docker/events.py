@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 from weakref import WeakSet
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent
 from yaosb_jupyter.tai.runtimes.docker.address import EngineAddress
@@ -16,7 +17,6 @@ from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.failures import unreachable
 from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL
 from yaosb_jupyter.tai.runtimes.docker.state import OUT_OF_MEMORY, ended_reason
-from yaosb_jupyter.types import Status
 
 _ACTIONS = ("create", "start", "restart", "die", "oom", "pause", "unpause", "destroy")
 _FILTERS = json.dumps({"type": ["container"], "event": list(_ACTIONS), "label": [UID_LABEL]})

@@ -18,14 +18,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import CommandNotFoundError, NotFoundError, SandboxError, SandboxLostError, UnavailableError
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.runtimes.docker.demux import Demultiplexer, Report, ReportFinder
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.http import Connection
 from yaosb_jupyter.tai.runtimes.docker.processes import Processes, Tree
 from yaosb_jupyter.tai.runtimes.docker.scripts import MARKER, WRAPPER, WRAPPER_NAME
-from yaosb_jupyter.types import ExecChannel, ExecOptions, ExitStatus
+from yaosb_jupyter.types import ExitStatus
 
 _log = logging.getLogger(__name__)
 

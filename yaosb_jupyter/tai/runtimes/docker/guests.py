@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.link.guest import GuestLink
 from yaosb_jupyter.link.services import Services
@@ -15,7 +16,6 @@ from yaosb_jupyter.tai.runtimes.docker.environments import Environments
 from yaosb_jupyter.tai.runtimes.docker.events import EventHub
 from yaosb_jupyter.tai.runtimes.docker.guest import ContainerGuest
 from yaosb_jupyter.tai.runtimes.docker.spec import LinkKind
-from yaosb_jupyter.types import Status
 
 
 class Guests:

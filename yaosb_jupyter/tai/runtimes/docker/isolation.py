@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.docker.spec import own_workspace
-from yaosb_jupyter.types import Isolation, Network
+from yaosb_jupyter.types import Isolation
 
 
 def isolation_of(common: Isolation, spec: EnvironmentSpec, *, uid: int, container: str, inner_root: bool) -> Isolation:

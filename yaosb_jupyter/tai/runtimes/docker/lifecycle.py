@@ -7,6 +7,7 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     CommandNotFoundError,
@@ -44,7 +45,7 @@ from yaosb_jupyter.tai.runtimes.docker.throwaway import create_container, discar
 from yaosb_jupyter.tai.runtimes.docker.users import account_archive, program_archive
 from yaosb_jupyter.tai.runtimes.hostdirs import check_host_directory
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import WORKDIR, Network
+from yaosb_jupyter.types import WORKDIR
 
 _REMOVAL_SECONDS = 10.0
 _CONFIRM_SECONDS = 2.0

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import (
     NotFoundError,
     NotRunningError,
@@ -26,7 +27,6 @@ from yaosb_jupyter.tai.runtimes.docker.scripts import (
 )
 from yaosb_jupyter.tai.runtimes.docker.spec import GUEST_COMMAND
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
-from yaosb_jupyter.types import ExecChannel
 
 _SECONDS = 30.0
 _TICKS_A_SECOND = 20

@@ -11,12 +11,12 @@ import logging
 import time
 from contextlib import suppress
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, ProtocolError, SandboxError
 from yaosb_jupyter.link.door import ComeIn, Door
 from yaosb_jupyter.tai.runtimes.docker.demux import Demultiplexer
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.spec import GUEST_COMMAND
-from yaosb_jupyter.types import ExecChannel
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 15.0

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, final
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import (
     NotAvailableError,
     NotFoundError,
@@ -23,6 +24,7 @@ from yaosb_jupyter.errors import (
 from yaosb_jupyter.link.commands import GuestCommands
 from yaosb_jupyter.link.kill import check_pattern, kill_matching
 from yaosb_jupyter.link.services import NO_SERVICES, Services
+from yaosb_jupyter.options import ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import (
     EnvironmentEvent,
@@ -58,16 +60,7 @@ from yaosb_jupyter.tai.runtimes.docker.throwaway import sweep
 from yaosb_jupyter.tai.runtimes.docker.volume import EngineVolume
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import (
-    CommandInfo,
-    ExecOptions,
-    Isolation,
-    LogChunk,
-    Network,
-    PullProgress,
-    SandboxStats,
-    TerminalSize,
-)
+from yaosb_jupyter.types import CommandInfo, Isolation, LogChunk, PullProgress, SandboxStats
 
 _ANSWER_SECONDS = 3.0
 _PROBE_SECONDS = 4.0

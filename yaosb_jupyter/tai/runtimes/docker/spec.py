@@ -9,11 +9,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.docker.scripts import KEEPALIVE, KEEPALIVE_NAME, WITH_ENVIRONMENT
 from yaosb_jupyter.tai.runtimes.docker.users import Identity
-from yaosb_jupyter.types import WORKDIR, Network
+from yaosb_jupyter.types import WORKDIR
 
 UID_LABEL = "yaosb.uid"
 DIRECTORY_LABEL = "yaosb.directory"

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from yaosb_jupyter.choices import Status
+from yaosb_jupyter.options import PortMapping
 from yaosb_jupyter.tai.runtimes.base import EnvironmentState
 from yaosb_jupyter.tai.runtimes.docker.spec import LINK_LABEL, PRIVATE_LABELS
-from yaosb_jupyter.types import PortMapping, Status
 
 _STATUS = {
     "created": Status.CREATED,

@@ -11,13 +11,14 @@ import secrets
 from contextlib import suppress
 from signal import SIGHUP
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.guest.terminal import END_OF_FILE, NAME
+from yaosb_jupyter.options import ExecOptions, TerminalSize
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.exec import DockerExecStream, end_unseen
 from yaosb_jupyter.tai.runtimes.docker.processes import Processes, Tree
 from yaosb_jupyter.tai.runtimes.docker.scripts import MARKER
-from yaosb_jupyter.types import ExecChannel, ExecOptions, TerminalSize
 
 _NO_DETACHING = "ctrl-@,ctrl-@,ctrl-@,ctrl-@"
 """Something that nobody types; the engine's own choice, ctrl-p ctrl-q, would be swallowed."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import PurePosixPath
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import InvalidOptionError, NotAvailableError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded.bubblewrap import WORKSPACE
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
 from yaosb_jupyter.tai.runtimes.embedded.options import Means
 from yaosb_jupyter.tai.runtimes.embedded.view import SYSTEM, USER, USER_ID
-from yaosb_jupyter.types import Network
 
 _PLACES = (WORKSPACE, "/tmp", *SYSTEM)
 _USE_DOCKER = "use a pool with a Docker engine"

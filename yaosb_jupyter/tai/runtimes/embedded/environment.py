@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError, RuntimeUnavailableError, SandboxLostError
 from yaosb_jupyter.link.door import SocketDoor
 from yaosb_jupyter.link.guest import GuestLink
@@ -27,7 +28,7 @@ from yaosb_jupyter.tai.runtimes.embedded.plan import Places, mark, plan
 from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord
 from yaosb_jupyter.tai.runtimes.embedded.watcher import keep_memory_below
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import LogChunk, SandboxStats, Status
+from yaosb_jupyter.types import LogChunk, SandboxStats
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import ProtocolError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.connection import Connection, RemoteError, Stream
-from yaosb_jupyter.types import ExecChannel, LogChunk
+from yaosb_jupyter.types import LogChunk
 
 CAPACITY = 2**20
 _CHANNELS = {frames.DATA: ExecChannel.STDOUT, frames.DATA_ERR: ExecChannel.STDERR}

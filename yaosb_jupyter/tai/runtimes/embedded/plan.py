@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.guest import landlock, seccomp
 from yaosb_jupyter.tai.runtimes.embedded import bubblewrap, launcher
 from yaosb_jupyter.tai.runtimes.embedded.bubblewrap import GUEST, LINK_DIRECTORY, WORKSPACE, Bind
@@ -15,7 +16,6 @@ from yaosb_jupyter.tai.runtimes.embedded.launch import Launch
 from yaosb_jupyter.tai.runtimes.embedded.options import Means
 from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord
 from yaosb_jupyter.tai.runtimes.embedded.view import SETTINGS, SYSTEM, HostView, environment
-from yaosb_jupyter.types import Network
 
 SOCKET = "link.sock"
 DEFAULT_TEMPORARY_SIZE = 2**30

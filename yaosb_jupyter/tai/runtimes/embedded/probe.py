@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.guest import landlock, seccomp
 from yaosb_jupyter.link.blob import guest_blob
@@ -26,7 +27,6 @@ from yaosb_jupyter.tai.runtimes.embedded.record import RecordStore
 from yaosb_jupyter.tai.runtimes.embedded.trial import sweep_trials, try_host
 from yaosb_jupyter.tai.runtimes.embedded.view import HostView
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import Network
 from yaosb_jupyter.version import __version__
 
 Tell = Callable[[EnvironmentEvent], None]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     CommandNotFoundError,
@@ -18,6 +19,7 @@ from yaosb_jupyter.errors import (
 from yaosb_jupyter.link.guest import new_key
 from yaosb_jupyter.link.kill import kill_matching
 from yaosb_jupyter.link.services import NO_SERVICES, Services
+from yaosb_jupyter.options import ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import (
     EnvironmentEvent,
@@ -38,7 +40,7 @@ from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord
 from yaosb_jupyter.tai.runtimes.embedded.workspace import make_workspace, remove_workspace
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import CommandInfo, ExecOptions, LogChunk, PullProgress, SandboxStats, Status, TerminalSize
+from yaosb_jupyter.types import CommandInfo, LogChunk, PullProgress, SandboxStats
 
 
 class EmbeddedRuntime(Runtime):

@@ -19,9 +19,11 @@ from typing import Any
 
 import msgspec
 
+from yaosb_jupyter.choices import ExecChannel, Network
 from yaosb_jupyter.errors import RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.guest.processes import read_process
 from yaosb_jupyter.link.guest import new_key
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.embedded.environment import Environment
 from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle
@@ -29,7 +31,6 @@ from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost
 from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord, RecordStore
 from yaosb_jupyter.tai.runtimes.embedded.workspace import make_workspace
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.types import ExecChannel, ExecOptions, Network
 
 TIMEOUT = 20.0
 _PREFIX = "try"

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
+from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import CommandNotFoundError, SandboxLostError
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.runtimes.memory.processes import find, kill_all, send_all, terminate_all
-from yaosb_jupyter.types import ExecChannel, ExitStatus
+from yaosb_jupyter.types import ExitStatus
 
 _PIECE = 2**16
 _DRAIN_SECONDS = 0.2

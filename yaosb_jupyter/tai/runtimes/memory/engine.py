@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import NotFoundError, RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, EnvironmentSpec, EnvironmentState
 from yaosb_jupyter.tai.runtimes.memory.mainprocess import Log, MainProcess
 from yaosb_jupyter.tai.runtimes.memory.processes import kill_all
-from yaosb_jupyter.types import Status
 
 
 @dataclass(kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from yaosb_jupyter.types import ExecChannel
+from yaosb_jupyter.choices import ExecChannel
 
 _KEPT_BYTES = 2**20
 _PIECE = 2**20  # all that a pipe can hold

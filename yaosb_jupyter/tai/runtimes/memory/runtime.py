@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import ClassVar
 
+from yaosb_jupyter.choices import Network, Status
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     CommandNotFoundError,
@@ -24,6 +25,7 @@ from yaosb_jupyter.errors import (
 )
 from yaosb_jupyter.guest.beneath import DIRECTORY
 from yaosb_jupyter.guest.removal import remove_tree
+from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import (
     Capability,
@@ -42,7 +44,7 @@ from yaosb_jupyter.tai.runtimes.memory.processes import Process, find, gone, kil
 from yaosb_jupyter.tai.sockets import connect
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import ExecOptions, Isolation, LogChunk, Network, PullProgress, SandboxStats, Status
+from yaosb_jupyter.types import Isolation, LogChunk, PullProgress, SandboxStats
 
 _ISOLATION = Isolation(**dict.fromkeys(Isolation.__dataclass_fields__, "none: tests"))
 _IMAGE_NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]|/(?=[a-z0-9]))*(?::[A-Za-z0-9._-]+)?")
