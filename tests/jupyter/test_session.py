@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from yaosb_jupyter.checks import check_id
 from yaosb_jupyter.jupyter.session import notebook_name
-from yaosb_jupyter.types import check_id
 
 
 @pytest.mark.parametrize(

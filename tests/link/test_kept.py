@@ -17,7 +17,8 @@ from yaosb_jupyter.errors import NotAvailableError, NotFoundError, SandboxLostEr
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.connection import Stream, dial_unix
 from yaosb_jupyter.link.guest import GuestLink
-from yaosb_jupyter.types import CommandInfo, ExecOptions, TerminalSize
+from yaosb_jupyter.options import ExecOptions, TerminalSize
+from yaosb_jupyter.types import CommandInfo
 
 
 async def spawn(link: GuestLink, *argv: str, **options: Any) -> CommandInfo:
