@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import socket
 import sys
@@ -25,7 +24,7 @@ from yaosb_jupyter.errors import (
     RuntimeUnavailableError,
     SandboxLostError,
 )
-from yaosb_jupyter.options import ExecOptions
+from yaosb_jupyter.options import MAX_PIDS, ExecOptions
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime, throwaway
 from yaosb_jupyter.types import PullProgress
 
@@ -49,18 +48,6 @@ def registry() -> Iterator[FakeRegistry]:
     registry.close()
 
 
-@pytest.fixture
-def unclosed() -> Iterator[None]:
-    """The docker library leaves a socket to the collector where it cannot connect; it is collected here."""
-    yield
-    gc.collect()
-
-
-_IGNORED = pytest.mark.filterwarnings("ignore:.*unclosed.*:ResourceWarning")
-
-
-@_IGNORED
-@pytest.mark.usefixtures("unclosed")
 async def test_docker_host_is_heeded(
     monkeypatch: pytest.MonkeyPatch, open_runtime: OpenRuntime, forwarder: Forwarder, directory: Path
 ) -> None:
@@ -97,8 +84,6 @@ async def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch, open_r
         await open_runtime()
 
 
-@_IGNORED
-@pytest.mark.usefixtures("unclosed")
 async def test_an_engine_that_goes_away_is_told(
     open_runtime: OpenRuntime, make_box: MakeBox, runtime: DockerRuntime, forwarder: Forwarder, directory: Path
 ) -> None:
@@ -233,9 +218,7 @@ async def test_why_an_image_cannot_be_had(runtime: DockerRuntime, registry: Fake
 
 async def test_a_helper_container_left_behind_is_swept(monkeypatch: pytest.MonkeyPatch, runtime: DockerRuntime) -> None:
     ours = await throwaway.start_throwaway(runtime._engine, TEST_IMAGE, ["sleep", "1000"])
-    process = await asyncio.create_subprocess_exec("true")
-    await process.wait()
-    monkeypatch.setattr(throwaway.os, "getpid", lambda: process.pid)
+    monkeypatch.setattr(throwaway.os, "getpid", lambda: MAX_PIDS + 1)  # no process has that number
     left = await throwaway.start_throwaway(runtime._engine, TEST_IMAGE, ["sleep", "1000"])
     await throwaway.sweep(runtime._engine)
     await runtime._engine.call(lambda client: client.inspect_container(ours))

@@ -78,6 +78,11 @@ class Engine:
             )
         except (DockerException, OSError) as error:
             raise unreachable(self.address, error) from error
+        if self.address.url.startswith("unix://"):
+            from yaosb_jupyter.tai.runtimes.docker.unixsocket import Adapter
+
+            socket_url = self.address.url.replace("unix://", "http+unix://", 1)
+            client.mount("http+docker://", Adapter(socket_url, _CALL_SECONDS, max_pool_size=_THREADS))
         client.trust_env = False  # no proxy between us and the engine, and no look for .netrc in each call
         return client
 
