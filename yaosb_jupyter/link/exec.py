@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -42,15 +42,18 @@ _FULL = "end some of its processes (kill_process), or stop and start it"
 _CHANNELS = {frames.DATA: ExecChannel.STDOUT, frames.DATA_ERR: ExecChannel.STDERR}
 
 
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a guest may tell of a command's end; everything else is refused."""
 
     exit_code: int
-    signal: int | None
-    duration: float
+    signal: Annotated[int, msgspec.Meta(ge=1, le=64)] | None
+    duration: _Seconds
     timed_out: bool
-    peak_memory: int = 0
-    cpu_time: float = 0.0
+    peak_memory: Annotated[int, msgspec.Meta(ge=0, le=1 << 60)] = 0
+    cpu_time: _Seconds = 0.0
 
 
 def exit_status(told: CommandResult) -> ExitStatus:
@@ -231,7 +234,7 @@ class GuestExecStream(ExecStream):
         await asyncio.sleep(timeout + GUEST_GRACE + BACKSTOP)
         conversation, away = self._conversation, 0.0
         most = conversation.offset + MOST_LEFT
-        # The caller may be slow, or the link broken, and the guest be honest; but not for ever, or with ever more to say.
+        # The caller may be slow, or the link be broken: but not for ever, nor with ever more to say.
         while (conversation.unread or conversation.resuming) and away < MOST_AWAY and conversation.offset < most:
             away = away + BACKSTOP if conversation.resuming else 0.0
             await asyncio.sleep(BACKSTOP)

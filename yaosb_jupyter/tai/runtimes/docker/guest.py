@@ -25,6 +25,7 @@ from yaosb_jupyter.tai.runtimes.docker.environments import EnvironmentFacts
 from yaosb_jupyter.tai.runtimes.docker.http import Connection
 from yaosb_jupyter.tai.runtimes.docker.relay import RelayDoor, knock, reception
 from yaosb_jupyter.tai.runtimes.docker.spec import GUEST_COMMAND, LINK_SOCKET, RUN_DIRECTORY, LinkKind
+from yaosb_jupyter.tai.runtimes.docker.state import end_of
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import WORKDIR
 
@@ -132,18 +133,19 @@ class ContainerGuest:
     async def ended(self) -> None:
         """The container has stopped, by what was heard: nobody waits for its link any more."""
         async with self._lock:
-            if self._link is not None and not (await self._state())["Running"]:
-                await self.release()
+            if self._link is None or (state := await self._state())["Running"]:
+                return
+            await self.release(end_of(state) or "it was stopped")
 
-    async def release(self) -> None:
-        """Lets go of it; it goes on."""
+    async def release(self, reason: str = "") -> None:
+        """Lets go of it; it goes on, unless it has ended for a ``reason``."""
         telling, self._telling = self._telling, None
         if telling is not None:
             telling.cancel()
             await asyncio.wait([telling])
         link, self._link, self._door = self._link, None, None
         if link is not None:
-            await link.close()
+            await link.close(reason)
 
     # The link
 
@@ -260,9 +262,14 @@ class ContainerGuest:
         ending = asyncio.ensure_future(self._ended())
         try:
             await asyncio.wait([meeting, ending], return_when=asyncio.FIRST_COMPLETED)
-            if not ending.done() or ending.exception() is not None:
-                await meeting
+            if meeting.done() and meeting.exception() is None:
                 return
+            if not ending.done():
+                raise RuntimeUnavailableError(
+                    f"its guest did not come within {START_SECONDS:g} s",
+                    sandbox=self._runtime_id,
+                    hint="is the machine very busy? try again",
+                )
             code = ending.result()
         finally:
             for task in (meeting, ending):

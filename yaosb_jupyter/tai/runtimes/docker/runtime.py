@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,8 +16,6 @@ from typing import ClassVar, final
 from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import (
     NotAvailableError,
-    NotFoundError,
-    NotRunningError,
     RuntimeUnavailableError,
     SandboxError,
     SandboxLostError,
@@ -61,6 +60,8 @@ from yaosb_jupyter.tai.runtimes.docker.volume import EngineVolume
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
 from yaosb_jupyter.types import CommandInfo, Isolation, LogChunk, PullProgress, SandboxStats
+
+_log = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 3.0
 _PROBE_SECONDS = 4.0
@@ -228,7 +229,8 @@ class DockerRuntime(Runtime):
 
     async def _kill(self, runtime_id: str) -> None:
         """Ends a container whose guest does not keep to the rules."""
-        with suppress(NotFoundError, NotRunningError):
+        _log.warning("a command in %s did not end: killing the container", runtime_id)
+        with suppress(SandboxError):  # gone already, or not to be reached: then its guest goes on alone
             await self._engine.call(lambda client: client.kill(runtime_id), sandbox=runtime_id)
 
     async def spawn(self, runtime_id: str, options: ExecOptions) -> CommandInfo:

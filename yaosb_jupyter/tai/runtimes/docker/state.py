@@ -38,7 +38,7 @@ def inspected(found: Mapping[str, Any]) -> EnvironmentState:
         status=status,
         labels=shown_labels(found["Config"]["Labels"]),
         image=found["Config"]["Image"],
-        reason=OUT_OF_MEMORY if state.get("OOMKilled") else state.get("Error") or ended_reason(code),
+        reason=end_of(state),
         exit_code=code,
         ip=_address(settings.get("Networks")),
         ports=_inspected_ports(settings.get("Ports") or {}),
@@ -74,6 +74,13 @@ def listed(found: Mapping[str, Any]) -> EnvironmentState:
         link=(found.get("Labels") or {}).get(LINK_LABEL, ""),
         created_at=datetime.fromtimestamp(found["Created"], UTC),
     )
+
+
+def end_of(state: Mapping[str, Any]) -> str:
+    """Why a container has ended, by the engine's word; empty as for `ended_reason`."""
+    if state.get("OOMKilled"):
+        return OUT_OF_MEMORY
+    return state.get("Error") or ended_reason(None if state["Running"] else int(state["ExitCode"]))
 
 
 def ended_reason(code: int | None) -> str:

@@ -182,7 +182,11 @@ class Environment:
         try:
             await asyncio.wait([meeting, ending], return_when=asyncio.FIRST_COMPLETED)
             if meeting.done():
+                await meeting
                 return
+        except SandboxLostError as error:
+            name = self.record.spec.name
+            raise RuntimeUnavailableError(f"the sandbox did not start: {error.message}", sandbox=name) from error
         finally:
             for task in (meeting, ending):
                 task.cancel()
