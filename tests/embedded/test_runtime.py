@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -333,3 +334,18 @@ async def test_pip_installs_into_the_workspace(runtime: EmbeddedRuntime, place: 
     await box.write(name, (tmp_path / name).read_bytes())
     result = await box.sh(f"python -m pip install -q --no-index ./{name} && tiny && python -c 'import tiny'")
     assert (result.code, result.stdout) == (0, b"tiny runs\n"), result.stderr
+
+
+async def test_a_record_may_be_saved_by_several_at_once(runtime: EmbeddedRuntime, place: Path) -> None:
+    box = await make(runtime, place)
+
+    def save_at_once() -> list[str]:
+        record = RecordStore(place / "state").load(box.runtime_id)
+        assert record is not None
+        store = RecordStore(place / "several")
+        store.open()
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(store.save, [record] * 200))
+        return [file.name for file in (place / "several").iterdir()]
+
+    assert await asyncio.to_thread(save_at_once) == [f"{box.runtime_id}.json"]

@@ -313,9 +313,10 @@ def interrupt_when(path: Path) -> threading.Thread:
 
 def test_j1_an_interrupt_ends_the_command_and_stops_the_notebook(notebook: Notebook, tmp_path: Path) -> None:
     notebook.run("%sandbox create lab")
+    notebook.shell.user_ns["word"] = "on\n"  # it is sent once the command is known to run
     waiter = interrupt_when(tmp_path / "started")
     with pytest.raises(KeyboardInterrupt):
-        notebook.run(f"%%sbexec -o r\necho on\ntouch {tmp_path}/started\nsleep 1234567")
+        notebook.run(f"%%sbexec -o r --stdin word\ncat\ntouch {tmp_path}/started\nsleep 1234567")
     waiter.join(5)
     assert notebook.shell.user_ns["r"].stdout == "on\n"
     assert notebook.shell.user_ns["_sb"] is notebook.shell.user_ns["r"]

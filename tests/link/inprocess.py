@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -82,7 +83,10 @@ class InProcessGuest:
         self.link = Link(self.loop, "", {"major": frames.MAJOR}, self._service.serve, executions.link_is_back)
         self._service.offer(executions.operations())
         self._service.offer(dial.operations(self.loop))
-        self._service.offer(Listeners(self.loop, self.link.open, reachable=True).operations())
+        self._undo.enter_context(_replaced(os, "environ", dict(os.environ)))
+        listeners = Listeners(self.loop, self.link.open, reachable=True)
+        self._undo.callback(_end_listening, listeners)
+        self._service.offer(listeners.operations())
         self._service.offer(later.operations(self.loop, workdir))
         self.connect()
 
@@ -125,6 +129,14 @@ class InProcessGuest:
         self.link._broke()
         self.loop._selector.close()
         self._undo.close()
+
+
+def _end_listening(listeners: Listeners) -> None:
+    """A guest leaves this to its end."""
+    for listening in listeners._listening.values():
+        listening.close()
+    if listeners._directory:
+        shutil.rmtree(listeners._directory)
 
 
 def message(kind: int, stream: int, content: dict[str, Any]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,8 +51,8 @@ class RecordStore:
 
     def save(self, record: EnvironmentRecord) -> None:
         path = self.path(record.runtime_id)
-        fresh = path.with_suffix(".new")
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        fresh = path.with_suffix(f".{secrets.token_hex(4)}.new")  # several may save at the same moment
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(msgspec.json.encode(record, enc_hook=_to_text))
         fresh.replace(path)
