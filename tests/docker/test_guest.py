@@ -115,8 +115,11 @@ async def test_the_main_process_is_found_again(runtime: DockerRuntime, make_box:
     await runtime.open()
     await box.start()
     words = b""
-    async for chunk in runtime.logs(box.runtime_id):
-        words += chunk.data
+    async with asyncio.timeout(10):
+        async for chunk in runtime.logs(box.runtime_id, follow=True):
+            words += chunk.data
+            if words.count(b"\n") == 2:
+                break
     assert words == b"again\nagain\n"
 
 
