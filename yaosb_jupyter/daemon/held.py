@@ -36,11 +36,12 @@ Departed = Callable[[], Awaitable[None]]
 class HeldCommand:
     """One command, served to one connection after the other. What a client has not acknowledged is kept.
 
-    ``over`` is told when the command has its outcome, or was given up.
+    ``stdin``: whether its client may send input. ``over`` is told when the command has its outcome, or was given up.
     """
 
-    def __init__(self, begin: Begin, *, since: int, over: Callable[[HeldCommand], None]) -> None:
+    def __init__(self, begin: Begin, *, since: int, stdin: bool, over: Callable[[HeldCommand], None]) -> None:
         self._beginning = asyncio.ensure_future(begin())
+        self._stdin = stdin
         self._tell_over = over
         self._ring = Ring(since)
         self._position = since
@@ -100,7 +101,7 @@ class HeldCommand:
         self._position = min(since + lost, self._ring.end)
         self._release(stream, command)
         stream.on_credit(lambda: self._release(stream, command))
-        feeding = asyncio.create_task(self._feed(stream, command))
+        feeding = asyncio.create_task(self._feed(stream, command)) if self._stdin else None
         try:
             await stream.send_message({"started": True, "received": self._received, "lost": lost})
             while True:
@@ -109,7 +110,8 @@ class HeldCommand:
                     break
                 await self._receive(command)
         finally:
-            feeding.cancel()
+            if feeding is not None:
+                feeding.cancel()
         if isinstance(self._outcome, SandboxError):
             raise self._outcome
         return self._outcome
@@ -185,14 +187,15 @@ class HeldCommands:
 
     def __init__(self) -> None:
         self._held: dict[str, HeldCommand] = {}
-        self._ended: deque[str] = deque()
+        self._ended: dict[str, int] = {}
+        self._ended_bytes = 0
         self._tokens: deque[str] = deque(maxlen=_TOKENS)
 
     def find(self, command_id: str) -> HeldCommand | None:
         return self._held.get(command_id)
 
-    def hold(self, command_id: str, begin: Begin, *, since: int = 0) -> HeldCommand:
-        held = HeldCommand(begin, since=since, over=lambda held: self._note_ended(command_id, held))
+    def hold(self, command_id: str, begin: Begin, *, since: int = 0, stdin: bool = True) -> HeldCommand:
+        held = HeldCommand(begin, since=since, stdin=stdin, over=lambda held: self._note_ended(command_id, held))
         self._held[command_id] = held
         return held
 
@@ -206,10 +209,12 @@ class HeldCommands:
     def _note_ended(self, command_id: str, held: HeldCommand) -> None:
         if self._held.get(command_id) is not held or command_id in self._ended:
             return
-        self._ended.append(command_id)
-        total = sum(self._held[each].held for each in self._ended)
-        while len(self._ended) > MAX_ENDED or total > MAX_ENDED_BYTES:
-            total -= self._held.pop(self._ended.popleft()).held
+        self._ended[command_id] = held.held
+        self._ended_bytes += held.held
+        while len(self._ended) > MAX_ENDED or self._ended_bytes > MAX_ENDED_BYTES:
+            oldest = next(iter(self._ended))
+            self._ended_bytes -= self._ended.pop(oldest)
+            del self._held[oldest]
 
     async def close(self) -> None:
         """Ends those whose clients are away."""

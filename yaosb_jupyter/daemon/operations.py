@@ -100,7 +100,8 @@ async def _exec(session: Session, stream: Stream, asked: ask.Exec) -> Any:
             return await _attach(session, stream, ask.Attach(ref=asked.ref, command_id=asked.options.id, since=0))
     if held is None:
         begin = functools.partial(session.service.exec_stream, asked.ref, asked.options)
-        held = session.control.held.hold(asked.options.id or secrets.token_hex(8), begin)
+        stdin = asked.options.stdin or asked.options.tty is not None
+        held = session.control.held.hold(asked.options.id or secrets.token_hex(8), begin, stdin=stdin)
     return await held.serve(stream, 0, session.departed)
 
 
