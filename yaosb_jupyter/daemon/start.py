@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ from yaosb_jupyter.wire.errors import error_from_json
 
 _PATIENCE = 90.0
 """Seconds for a daemon to open its pools and restore its sandboxes, after another one has let go."""
+
+_HANGING_UP = 10.0
+"""Seconds for a daemon that has agreed to end to take no more clients."""
 
 _NOT_INHERITED = ("JPY_", "PYDEVD_")
 """What a kernel's environment says of the kernel and not of the user."""
@@ -93,6 +96,10 @@ async def _hand_over(connection: Connection, request: DaemonStop) -> Connection 
             return connection
     except (RemoteError, ConnectionError):
         pass  # it ends already
+    # It takes clients until it hangs up: who looks for a daemon before that finds the same one again.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_HANGING_UP):
+            await connection.wait_closed()
     await connection.close("handed over")
     return None
 
