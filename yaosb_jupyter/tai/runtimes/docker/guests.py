@@ -17,6 +17,8 @@ from yaosb_jupyter.tai.runtimes.docker.events import EventHub
 from yaosb_jupyter.tai.runtimes.docker.guest import ContainerGuest
 from yaosb_jupyter.tai.runtimes.docker.spec import LinkKind
 
+_LISTEN_AGAIN = 1.0
+
 
 class Guests:
     """By container; those that run are found again when they are first heard of."""
@@ -93,8 +95,10 @@ class Guests:
         await guest.connected()
 
     async def _follow(self) -> None:
-        """Until the engine goes away, and with it this object."""
-        with suppress(SandboxError):
-            async for event in self._events.listen():
-                if event.runtime_id in self._guests:  # others may be another manager's
-                    self.note(event.runtime_id, event.status)
+        """For good: when the engine is away, so are all that use this object, which close it."""
+        while True:
+            with suppress(SandboxError):
+                async for event in self._events.listen():
+                    if event.runtime_id in self._guests:  # others may be another manager's
+                        self.note(event.runtime_id, event.status)
+            await asyncio.sleep(_LISTEN_AGAIN)

@@ -172,10 +172,11 @@ def lan_gateway(routes: str) -> str:
     return ""
 
 
-def capabilities(facts: EngineFacts) -> frozenset[Capability]:
-    kept = {Capability.IMAGES, Capability.USERS, Capability.PORTS, Capability.OWN_PIDS}
-    kept |= {Capability.DIAL, Capability.SERVICES}  # in images with python3
-    kept |= {Capability.BACKGROUND, Capability.TERMINALS}
+def capabilities(facts: EngineFacts, *, guest: bool) -> frozenset[Capability]:
+    """``guest``: images with python3 get our guest, and only these what it gives."""
+    kept = {Capability.IMAGES, Capability.USERS, Capability.PORTS, Capability.OWN_PIDS, Capability.TERMINALS}
+    if guest:
+        kept |= {Capability.DIAL, Capability.SERVICES, Capability.BACKGROUND}
     limits = {Capability.MEMORY_LIMIT: facts.memory, Capability.CPU_LIMIT: facts.cpu, Capability.PIDS_LIMIT: facts.pids}
     return frozenset(kept | {name for name, has in limits.items() if has})
 

@@ -9,13 +9,13 @@ import asyncio
 import hashlib
 import logging
 import time
-from contextlib import suppress
 
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, ProtocolError, SandboxError
 from yaosb_jupyter.link.door import ComeIn, Door
 from yaosb_jupyter.tai.runtimes.docker.demux import Demultiplexer
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+from yaosb_jupyter.tai.runtimes.docker.http import Connection
 from yaosb_jupyter.tai.runtimes.docker.spec import GUEST_COMMAND
 
 FIRST_PAUSE = 0.05
@@ -74,7 +74,7 @@ class RelayDoor(Door):
         connection = await self._engine.upgrade(
             self._engine.target("exec", made["Id"], "start"), {"Detach": False, "Tty": False}, sandbox=self._runtime_id
         )
-        carried = _Unwrapped(come_in())
+        carried = _Unwrapped(come_in(), connection)
         try:
             await connection.write(knock(self._key).encode())
             await connection.hand_over(carried)
@@ -96,15 +96,18 @@ class RelayDoor(Door):
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await keeper
+            await asyncio.wait([keeper])
 
 
 class _Unwrapped(asyncio.Protocol):
-    """Gives ``inner`` what the relay writes, without the engine's headers."""
+    """Gives ``inner`` what the relay writes, without the engine's headers.
 
-    def __init__(self, inner: asyncio.Protocol) -> None:
+    ``connection`` is kept: what it was made with ends the transport when it is forgotten.
+    """
+
+    def __init__(self, inner: asyncio.Protocol, connection: Connection) -> None:
         self._inner = inner
+        self._connection: Connection | None = connection
         self._demultiplexer = Demultiplexer()
         self._transport: asyncio.BaseTransport | None = None
         self.complaint = b""
@@ -134,4 +137,5 @@ class _Unwrapped(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._inner.connection_lost(exc)
+        self._connection = None
         self.ended.set()

@@ -135,7 +135,7 @@ class DockerRuntime(Runtime):
             isolation=probe.isolation(facts, reach, shared=shared, own_uids=accounts.own_uids),
             default_network=Network.BRIDGE,
             default_image=DEFAULT_IMAGE,
-            capabilities=probe.capabilities(facts),
+            capabilities=probe.capabilities(facts, guest=self._options.guest),
         )
         lifecycle = Lifecycle(
             engine=engine,
