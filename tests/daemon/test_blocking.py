@@ -16,11 +16,12 @@ import pytest
 from blockbuster import BlockBuster
 
 import yaosb_jupyter
-from tests.daemon.conftest import Station, is_alive, wait_until
+from tests.daemon.conftest import Station, configure, is_alive, wait_until
 from yaosb_jupyter.blocking import entry
 from yaosb_jupyter.blocking import files as blocking_files
 from yaosb_jupyter.blocking import loop as blocking_loop
 from yaosb_jupyter.blocking import stream as blocking_stream
+from yaosb_jupyter.blocking.command import Command
 from yaosb_jupyter.blocking.connection import Connection
 from yaosb_jupyter.blocking.entry import connect, init
 from yaosb_jupyter.blocking.entry import manager as process_manager
@@ -29,6 +30,7 @@ from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core import command as async_command
 from yaosb_jupyter.core import workspace as async_files
+from yaosb_jupyter.core.background import AsyncCommand
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import AlreadyExistsError, ExecFailedError, NotAvailableError, NotFoundError
@@ -68,6 +70,7 @@ RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"
         (AsyncSandbox, Sandbox),
         (async_files.Files, blocking_files.Files),
         (async_command.CommandStream, blocking_stream.CommandStream),
+        (AsyncCommand, Command),
         (ByteStream, Connection),
     ],
 )
@@ -145,6 +148,27 @@ def test_leaving_a_stream_early_ends_its_command(sandbox: Sandbox) -> None:
         pid = int(event.data)
         break
     wait_until(lambda: not is_alive(pid))
+
+
+@pytest.mark.embedded
+def test_a_command_in_the_background_and_a_terminal(station: Station, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(station, monkeypatch, "embedded")
+    with connect() as manager, manager.create("lab") as sandbox:
+        command = sandbox.spawn("echo one; read -r word; echo $word; exit 3", stdin=True)
+        assert [one.id for one in sandbox.list_commands()] == [command.id]
+        with sandbox.command(command.id).attach() as stream:
+            stream.send("two\n")
+            assert command.wait().exit_code == 3
+            assert "".join(event.data for event in stream if isinstance(event, Output)) == "one\ntwo\n"
+            assert (stream.offset, stream.lost) == (8, 0)
+        assert command.info().exit == command.kill()
+        with sandbox.terminal(size=(90, 20)) as terminal:
+            terminal.resize(70, 30)
+            terminal.send("stty size; exit 4\n")
+            events = list(terminal)
+        assert "30 70" in "".join(event.data for event in events if isinstance(event, Output))
+        assert events[-1] == Exit(status=terminal.wait())
+        manager.remove("lab")
 
 
 def test_input_and_files_take_plain_iterables(sandbox: Sandbox) -> None:

@@ -25,7 +25,7 @@ from yaosb_jupyter.daemon.control import Control
 from yaosb_jupyter.daemon.line import Line
 from yaosb_jupyter.daemon.place import Place, make_secret
 from yaosb_jupyter.daemon.server import Server
-from yaosb_jupyter.errors import NotAvailableError, NotFoundError
+from yaosb_jupyter.errors import InvalidOptionError, NotAvailableError, NotFoundError, SandboxLostError
 from yaosb_jupyter.link.connection import dial_unix
 from yaosb_jupyter.options import CreateOptions
 from yaosb_jupyter.types import Exit, Output
@@ -285,12 +285,33 @@ async def test_following_goes_on_with_the_next_daemon(station: Station, on_embed
     await manager.remove("lab")
 
 
+@pytest.mark.embedded
+async def test_neither_running_nor_following_in_the_background_is_use(
+    station: Station, on_embedded: None, connect: Connect
+) -> None:
+    """It is for heartbeats to say that something goes on inside."""
+    manager = await connect()
+    sandbox = await manager.create("lab", idle_timeout=1)
+    command = await sandbox.spawn("while :; do echo x; sleep 0.1; done")
+
+    async def follow() -> None:
+        async with command.attach() as stream:
+            async for _ in stream:
+                pass
+
+    with pytest.raises(SandboxLostError, match="idle"):
+        await asyncio.wait_for(follow(), 20)
+
+
 async def test_what_the_runtime_cannot_do_is_told(manager: AsyncManager) -> None:
     sandbox = await manager.create("lab")
     with pytest.raises(NotAvailableError):
         await sandbox.spawn("true")
     with pytest.raises(NotAvailableError):
         await sandbox.terminal().wait()
+    shot = await manager.create("shot", lifecycle="one-shot")
+    with pytest.raises(InvalidOptionError, match="one-shot"):
+        await shot.spawn("true")
 
 
 @pytest.mark.embedded
