@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from yaosb_jupyter.daemon.held import HeldCommands
+from yaosb_jupyter.daemon.offers import Offers
 from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.version import __version__
 
@@ -30,6 +31,7 @@ class Control:
         self.stopped = asyncio.Event()
         self.connections: set[Connection] = set()
         self.held = HeldCommands()
+        self.offers = Offers()
         self._serving = 0
         self._retiring = False
 

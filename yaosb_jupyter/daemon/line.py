@@ -11,6 +11,7 @@ from yaosb_jupyter.daemon.requests import Request
 from yaosb_jupyter.errors import InvalidOptionError, NotAvailableError, SandboxError, UnavailableError
 from yaosb_jupyter.guest.frames import FrameError
 from yaosb_jupyter.link.connection import Connection, RemoteError
+from yaosb_jupyter.link.passing import claim, passes_descriptors
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.wire.codec import from_json
 from yaosb_jupyter.wire.errors import CANCELLED, error_from_json
@@ -63,6 +64,14 @@ class Line:
             return found
 
         return [from_json(kind, item) for item in await self._repeat(request, collect)]
+
+    async def passes_descriptors(self) -> bool:
+        """Whether the daemon may have descriptors for us, to be claimed."""
+        return passes_descriptors(await self.connect())
+
+    async def claim(self, token: str) -> int:
+        """The descriptor that the daemon holds ready; the caller's to close. To be read under `told`."""
+        return await claim(await self.connect(), token)
 
     async def close(self) -> None:
         """Ends the connection, and with it the commands that run through it. Idempotent."""

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -14,6 +14,7 @@ from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.control import Control
 from yaosb_jupyter.daemon.held import Departed, follow
+from yaosb_jupyter.daemon.offers import Offer
 from yaosb_jupyter.daemon.streaming import carry, received, send_items, send_logs, with_progress
 from yaosb_jupyter.errors import NotFoundError, ProtocolError, SandboxError
 from yaosb_jupyter.link.stream import Stream
@@ -27,11 +28,15 @@ R = TypeVar("R", bound=ask.Request)
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """One client's connection: what it may do. ``departed`` returns when the client's process has ended."""
+    """One client's connection: what it may do.
+
+    ``departed`` returns when the client's process has ended; ``offer`` holds a descriptor ready for that process.
+    """
 
     service: Service
     control: Control
     departed: Departed
+    offer: Callable[[int], AbstractContextManager[Offer]]
 
 
 Serve = Callable[[Session, Stream, R], Awaitable[Any]]

@@ -15,9 +15,11 @@ from typing import Any
 
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.daemon.control import Control
+from yaosb_jupyter.daemon.offers import Peer
 from yaosb_jupyter.daemon.operations import Session, serve
 from yaosb_jupyter.errors import AuthError
 from yaosb_jupyter.link.connection import Connection
+from yaosb_jupyter.link.passing import FEATURE, TOKEN, hand_over
 from yaosb_jupyter.version import __version__
 
 log = logging.getLogger(__name__)
@@ -62,36 +64,44 @@ class Server:
         session = Session(
             service=self._service(),
             control=self._control,
-            departed=lambda: process_ended(client),
+            departed=lambda: process_ended(client.pid),
+            offer=lambda descriptor: self._control.offers.offer(descriptor, client),
         )
-        client = 0
+        client = Peer(0, None)
 
         def admit(hello: Mapping[str, Any]) -> None:
             nonlocal client
             client = self._admit(connection, hello)
+            if TOKEN in hello:
+                hand_over(connection, self._control.offers.take(hello[TOKEN], client))
             self._control.connections.add(connection)
             log.debug("client %s is connected", hello.get("pid"))
 
         connection = Connection(
             dialled=False,
-            hello={"version": __version__, "pid": os.getpid(), "instance": self._instance},
+            hello={
+                "version": __version__,
+                "pid": os.getpid(),
+                "instance": self._instance,
+                "features": [FEATURE],
+            },
             check=admit,
             handler=lambda stream: serve(session, stream),
             on_close=self._control.connections.discard,
         )
         return connection
 
-    def _admit(self, connection: Connection, hello: Mapping[str, Any]) -> int:
+    def _admit(self, connection: Connection, hello: Mapping[str, Any]) -> Peer:
         """The client's process. Raises `AuthError`."""
-        pid, uid = peer(connection.extra_info("socket"))
-        if uid not in (None, 0, os.geteuid()):
-            raise AuthError(f"user {uid} may not use this daemon", hint="each user has a daemon of their own")
+        client = peer(connection.extra_info("socket"))
+        if client.uid not in (None, 0, os.geteuid()):
+            raise AuthError(f"user {client.uid} may not use this daemon", hint="each user has a daemon of their own")
         given = hello.get("secret")
         if not isinstance(given, str) or not hmac.compare_digest(given.encode(), self._secret.encode()):
             raise AuthError(
                 "the secret is wrong", hint="where its file was changed or removed: stop the daemon by its process id"
             )
-        return pid
+        return client
 
 
 def _bind(path: Path) -> socket.socket:
@@ -106,12 +116,12 @@ def _bind(path: Path) -> socket.socket:
     return bound
 
 
-def peer(sock: socket.socket) -> tuple[int, int | None]:
-    """Process id (0 for unknown) and user id (None) at the other end of a Unix socket."""
+def peer(sock: socket.socket) -> Peer:
+    """Who is at the other end of a Unix socket."""
     if not hasattr(socket, "SO_PEERCRED"):
-        return 0, None
+        return Peer(0, None)
     pid, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    return int(pid), int(uid)
+    return Peer(int(pid), int(uid))
 
 
 async def process_ended(pid: int) -> None:

@@ -43,8 +43,9 @@ class Farewell(ConnectionResetError):  # noqa: N818 - it is the other side's wor
 class Connection(asyncio.Protocol):
     """One end of a connection.
 
-    ``hello`` is what this side tells; ``check`` raises `AuthError` or `ProtocolError` for a HELLO it does not accept;
-    ``handler`` serves streams that the other side opens (without one they are refused).
+    ``hello`` is what this side tells; ``check`` raises `AuthError` or `ProtocolError` for a HELLO it does not accept,
+    `Farewell` where it has answered that and nothing follows; ``handler`` serves streams that the other side opens
+    (without one they are refused).
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Connection(asyncio.Protocol):
         on_close: Callable[[Connection], None] | None = None,
     ) -> None:
         self._dialled = dialled
-        self._hello = {"major": frames.MAJOR, "minor": frames.MINOR, "features": [], **hello}
+        self.hello = {"major": frames.MAJOR, "minor": frames.MINOR, "features": [], **hello}
         self._check = check
         self._handler = handler
         self._on_close = on_close
@@ -182,8 +183,10 @@ class Connection(asyncio.Protocol):
                 self._dispatch(frame)
                 if self._reason is not None:
                     return
-        except (frames.FrameError, AuthError, ProtocolError) as error:
-            self._abort(error if isinstance(error, AuthError) else ProtocolError(str(error)))
+        except frames.FrameError as error:
+            self._abort(ProtocolError(str(error)))
+        except (AuthError, ProtocolError, Farewell) as error:
+            self._abort(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
         error = self._reason or exc or ConnectionResetError("the connection has ended")
@@ -225,7 +228,7 @@ class Connection(asyncio.Protocol):
             if answered is not None and not answered.done():
                 answered.set_result(None)
         elif kind == frames.GOAWAY:
-            self._abort(_farewell(frames.decode_json(payload)))
+            self._abort(farewell(frames.decode_json(payload)))
         elif kind == frames.CANCEL:
             if (task := self._tasks.get(stream_id)) is not None:
                 task.cancel()
@@ -248,7 +251,7 @@ class Connection(asyncio.Protocol):
 
     def _meet(self, kind: int, payload: bytes) -> None:
         if kind == frames.GOAWAY:
-            self._abort(_farewell(frames.decode_json(payload)))
+            self._abort(farewell(frames.decode_json(payload)))
             return
         if kind != frames.HELLO:
             raise ProtocolError("the first frame is no HELLO")
@@ -263,7 +266,7 @@ class Connection(asyncio.Protocol):
         self._peer.set_result(hello)
 
     def _send_hello(self) -> None:
-        self.write(frames.encode_json(frames.HELLO, 0, self._hello))
+        self.write(frames.encode_json(frames.HELLO, 0, self.hello))
 
     def _serve(self, stream_id: int, request: dict[str, Any]) -> None:
         ours = stream_id % 2 == (1 if self._dialled else 0)
@@ -326,7 +329,8 @@ class Connection(asyncio.Protocol):
         self._timer = timer
 
 
-def _farewell(message: Mapping[str, Any]) -> Exception:
+def farewell(message: Mapping[str, Any]) -> Exception:
+    """What a GOAWAY means."""
     reason = str(message.get("reason", "the other side ended the connection"))
     match message.get("code"):
         case "AuthError":
