@@ -119,6 +119,7 @@ async def test_x4_a_timeout_comes_on_time_when_nobody_reads(box: Box) -> None:
     number = mark()
     began = time.monotonic()
     stream = await box.stream("sh", "-c", "yes & exec sleep $1", "sh", number, timeout=1)
+    await eventually(lambda: _there(box, number), within=6, what="begun")
     await eventually(gone(box, number), within=6, what="killed at its timeout")
     assert time.monotonic() - began > 0.9
     async with asyncio.timeout(10):

@@ -51,9 +51,11 @@ class Creator:
         try:
             await entry.build
         except asyncio.CancelledError:
-            if _caller_cancelled():
-                raise
-            raise _removed_meanwhile(entry, pool) from None
+            if not _caller_cancelled():
+                raise _removed_meanwhile(entry, pool) from None
+            if entry.record.runtime_id and not entry.record.doomed:
+                await self._remover.remove(entry)  # the cancellation came as the build ended
+            raise
         finally:
             entry.build = None
             self._state.alarm.ring()

@@ -80,7 +80,10 @@ async def send_logs(stream: Stream, chunks: AsyncIterator[LogChunk]) -> None:
 
 
 async def with_progress(stream: Stream, work: Callable[[Progress], Awaitable[T]]) -> T:
-    """Does ``work`` and tells its progress; of a layer that goes on faster than the client reads, the latest."""
+    """Does ``work`` and tells its progress; of a layer that goes on faster than the client reads, the latest.
+
+    Once the work is done its result is returned whatever comes: a client that cancels meanwhile undoes it.
+    """
     latest: dict[str, PullProgress] = {}
     news = asyncio.Event()
 
@@ -103,6 +106,6 @@ async def with_progress(stream: Stream, work: Callable[[Progress], Awaitable[T]]
         result = await work(note)
     finally:
         teller.cancel()
-        await asyncio.gather(teller, return_exceptions=True)
-    await send_latest()
+    with contextlib.suppress(asyncio.CancelledError):
+        await send_latest()
     return result
