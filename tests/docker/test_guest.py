@@ -110,17 +110,23 @@ async def test_a_main_process_that_is_not_there_is_told(runtime: DockerRuntime, 
 async def test_the_main_process_is_found_again(runtime: DockerRuntime, make_box: MakeBox) -> None:
     """By a manager that did not make it: what it runs, and in which environment."""
     box = await make_box(runtime, cmd=("sh", "-c", 'echo "$WORD"; sleep 1000'), env={"WORD": "again"})
+    assert await _said(runtime, box, lines=1) == b"again\n"
     await box.stop()
     await runtime.close()
     await runtime.open()
     await box.start()
+    assert await _said(runtime, box, lines=2) == b"again\nagain\n"
+
+
+async def _said(runtime: DockerRuntime, box: Box, *, lines: int) -> bytes:
+    """The main process's words, once they are so many lines."""
     words = b""
     async with asyncio.timeout(10):
         async for chunk in runtime.logs(box.runtime_id, follow=True):
             words += chunk.data
-            if words.count(b"\n") == 2:
+            if words.count(b"\n") == lines:
                 break
-    assert words == b"again\nagain\n"
+    return words
 
 
 async def test_beside_the_images_own_main_process(
