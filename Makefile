@@ -11,6 +11,8 @@ UV := $(BIN)/uv
 PYTHON ?= $(shell for p in python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 PYTEST := $(BIN)/python -m pytest
+# More than cores: many tests wait for an engine.
+WORKERS ?= 3
 
 # pip's own mirror setting, where there is one, holds for uv too; its extra places to look do not.
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
@@ -67,7 +69,7 @@ quickstart: quickstart-env ## run notebooks/quickstart.ipynb on the default pool
 	$(BIN)/python notebooks/run_quickstart.py
 
 test: env ## every test that can run here; a skip says what is missing
-	$(PYTEST) $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-long: env ## the SIGKILL, soak and timing runs
 	$(PYTEST) -m long --timeout 3600 $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,6 +15,14 @@ MAY_BLOCK: Final = (
     ("yaosb_jupyter/settings.py", "load_settings"),  # programs read their settings before there is a loop
     ("<frozen importlib._bootstrap>", "_find_and_load"),  # libraries are loaded where they are first used
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers share one short directory: sockets lie below, whose paths may have 107 bytes."""
+    if getattr(config.option, "numprocesses", None) and config.option.basetemp is None:
+        directory = tempfile.TemporaryDirectory(prefix="yaosb-", ignore_cleanup_errors=True)
+        config.add_cleanup(directory.cleanup)
+        config.option.basetemp = f"{directory.name}/t"
 
 
 @pytest.fixture(autouse=True)
