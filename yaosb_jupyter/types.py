@@ -122,11 +122,15 @@ class CopyProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class Copied:
-    """What was copied, and to where. ``skipped``: links and special files, which are left out (the first of them)."""
+    """What was copied, and to where: ``files`` and bytes that were sent, files that were there ``unchanged``.
+
+    ``skipped``: links and special files, which are left out (the first of them).
+    """
 
     target: str
     files: int
     size: int
+    unchanged: int = 0
     skipped: tuple[str, ...] = ()
 
 

@@ -18,7 +18,7 @@ from tests.contract.box import pieces
 from tests.guest.rig import guest
 from tests.rig.require import require
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.each import pack_each, unpack_each
+from yaosb_jupyter.tai.volumes.each import manifest_each, pack_each, unpack_each
 from yaosb_jupyter.tai.volumes.link import LinkVolume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
 
@@ -54,8 +54,11 @@ class StreamedVolume(LocalVolume):
 class EachVolume(StreamedVolume):
     """Copies trees file by file."""
 
-    def pack(self, source: str) -> AsyncIterator[bytes]:
-        return pack_each(self, source)
+    def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
+        return manifest_each(self, source)
+
+    def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        return pack_each(self, source, there)
 
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
         await unpack_each(self, target, records)

@@ -18,6 +18,7 @@ from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.connection import Stream, dial_unix
 from yaosb_jupyter.link.guest import GuestLink
 from yaosb_jupyter.options import ExecOptions, TerminalSize
+from yaosb_jupyter.tai.volumes.link import LinkVolume
 from yaosb_jupyter.types import CommandInfo
 
 
@@ -213,6 +214,16 @@ async def test_what_an_older_guest_cannot_do_is_told_with_the_way_out(tmp_path: 
         ):
             with pytest.raises(NotAvailableError, match="too old"):
                 await call
+
+
+async def test_an_older_guest_gets_no_trees_that_it_would_not_understand(tmp_path: Path) -> None:
+    async with old_guest(tmp_path, []) as link:
+        volume = LinkVolume(lambda: link.connected(5), sandbox="box")
+        with pytest.raises(NotAvailableError, match="too old") as caught:
+            await volume.push(tmp_path, "copy")
+        assert caught.value.sandbox == "box"
+        with pytest.raises(NotAvailableError, match="too old"):
+            await volume.pull("tree", tmp_path / "copy")
 
 
 async def test_with_an_older_guest_a_lost_link_is_a_lost_command(tmp_path: Path) -> None:

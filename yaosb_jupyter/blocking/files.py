@@ -59,13 +59,23 @@ class Files(Face):
         self._run(lambda: self._inner.rename(source, target))
 
     def upload(
-        self, source: str | Path, target: str, *, progress: Callable[[CopyProgress], None] | None = None
+        self,
+        source: str | Path,
+        target: str,
+        *,
+        checksum: bool = False,
+        progress: Callable[[CopyProgress], None] | None = None,
     ) -> Copied:
         """Copies a file or a directory of this machine to ``target``; ``progress`` is called on the background loop."""
-        return self._run(lambda: self._inner.upload(source, target, progress=progress))
+        return self._run(lambda: self._inner.upload(source, target, checksum=checksum, progress=progress))
 
     def download(
-        self, source: str, target: str | Path, *, progress: Callable[[CopyProgress], None] | None = None
+        self,
+        source: str,
+        target: str | Path,
+        *,
+        checksum: bool = False,
+        progress: Callable[[CopyProgress], None] | None = None,
     ) -> Copied:
         """Copies a file or a directory of the workspace to ``target`` on this machine."""
-        return self._run(lambda: self._inner.download(source, target, progress=progress))
+        return self._run(lambda: self._inner.download(source, target, checksum=checksum, progress=progress))

@@ -46,19 +46,28 @@ class TrackedVolume(Volume):
         with self._use() as volume:
             await volume.rename(source, target)
 
-    async def pack(self, source: str) -> AsyncIterator[bytes]:
+    async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
         with self._use() as volume:
-            async for piece in volume.pack(source):
+            async for piece in volume.manifest(source, checksum=checksum):
+                yield piece
+
+    async def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        with self._use() as volume:
+            async for piece in volume.pack(source, there):
                 yield piece
 
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
         with self._use() as volume:
             await volume.unpack(target, records)
 
-    async def push(self, source: Path, target: str, progress: Report | None = None) -> Copied:
+    async def push(
+        self, source: Path, target: str, progress: Report | None = None, *, checksum: bool = False
+    ) -> Copied:
         with self._use() as volume:
-            return await volume.push(source, target, progress)
+            return await volume.push(source, target, progress, checksum=checksum)
 
-    async def pull(self, source: str, target: Path, progress: Report | None = None) -> Copied:
+    async def pull(
+        self, source: str, target: Path, progress: Report | None = None, *, checksum: bool = False
+    ) -> Copied:
         with self._use() as volume:
-            return await volume.pull(source, target, progress)
+            return await volume.pull(source, target, progress, checksum=checksum)

@@ -78,23 +78,35 @@ class Files:
         await self._volume(source, target).rename(source, target)
 
     async def upload(
-        self, source: str | Path, target: str, *, progress: Callable[[CopyProgress], None] | None = None
+        self,
+        source: str | Path,
+        target: str,
+        *,
+        checksum: bool = False,
+        progress: Callable[[CopyProgress], None] | None = None,
     ) -> Copied:
         """Copies a file or a directory of this machine to ``target``, its name in the workspace, parents made.
 
-        A directory that is there is filled, files are replaced; each is seen when it is whole. Links and special files
-        below ``source`` are left out, and told. ``progress`` is called on the loop.
+        A directory that is there is filled, files are replaced; each is seen when it is whole. Files that are there
+        with the same size, mode and time are not sent: what runs inside can change a file and set its time back, so
+        where that matters, and where times tell nothing, ``checksum`` has contents compared in place of times. Links
+        and special files below ``source`` are left out, and told. ``progress`` is called on the loop.
         """
-        return await self._volume(target).push(Path(source), target, progress)
+        return await self._volume(target).push(Path(source), target, progress, checksum=checksum)
 
     async def download(
-        self, source: str, target: str | Path, *, progress: Callable[[CopyProgress], None] | None = None
+        self,
+        source: str,
+        target: str | Path,
+        *,
+        checksum: bool = False,
+        progress: Callable[[CopyProgress], None] | None = None,
     ) -> Copied:
         """Copies a file or a directory of the workspace to ``target``, its name on this machine; see `upload`.
 
         Whatever the sandbox holds or sends, nothing outside of ``target`` is written.
         """
-        return await self._volume(source).pull(source, Path(target), progress)
+        return await self._volume(source).pull(source, Path(target), progress, checksum=checksum)
 
 
 def _pieces_of(content: object) -> AsyncIterable[bytes]:

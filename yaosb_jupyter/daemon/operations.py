@@ -15,7 +15,7 @@ from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.control import Control
 from yaosb_jupyter.daemon.held import Departed, follow
 from yaosb_jupyter.daemon.offers import Offer
-from yaosb_jupyter.daemon.streaming import carry, received, send_items, send_logs, with_progress
+from yaosb_jupyter.daemon.streaming import carry, received, send_data, send_items, send_logs, with_progress
 from yaosb_jupyter.errors import NotFoundError, ProtocolError, SandboxError
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
@@ -164,10 +164,7 @@ async def _logs(session: Session, stream: Stream, asked: ask.Logs) -> None:
 
 @_serves(ask.FilesRead)
 async def _files_read(session: Session, stream: Stream, asked: ask.FilesRead) -> None:
-    content = session.service.volume(asked.ref).read(asked.path, offset=asked.offset, size=asked.size)
-    async with aclosing(cast(Any, content)):
-        async for data in content:
-            await stream.send(data)
+    await send_data(stream, session.service.volume(asked.ref).read(asked.path, offset=asked.offset, size=asked.size))
 
 
 @_serves(ask.FilesWrite)
@@ -176,11 +173,16 @@ async def _files_write(session: Session, stream: Stream, asked: ask.FilesWrite) 
         return await session.service.volume(asked.ref).write(asked.path, content, mode=asked.mode)
 
 
+@_serves(ask.FilesManifest)
+async def _files_manifest(session: Session, stream: Stream, asked: ask.FilesManifest) -> None:
+    await send_data(stream, session.service.volume(asked.ref).manifest(asked.source, checksum=asked.checksum))
+
+
 @_serves(ask.FilesPack)
 async def _files_pack(session: Session, stream: Stream, asked: ask.FilesPack) -> None:
-    async with aclosing(cast(Any, session.service.volume(asked.ref).pack(asked.source))) as records:
-        async for data in records:
-            await stream.send(data)
+    async with aclosing(cast(Any, received(stream))) as manifest:
+        there = manifest if asked.manifest else None
+        await send_data(stream, session.service.volume(asked.ref).pack(asked.source, there))
 
 
 @_serves(ask.FilesUnpack)

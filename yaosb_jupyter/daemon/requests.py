@@ -217,11 +217,24 @@ class FilesWrite(Request, op="files.write"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilesPack(Request, op="files.pack"):
-    """A file or a tree as records, as data: the daemon never opens a path outside of a workspace for a client."""
+class FilesManifest(Request, op="files.manifest"):
+    """What `FilesPack` would give, as data, without the content of files."""
 
     ref: str
     source: str
+    checksum: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesPack(Request, op="files.pack"):
+    """A file or a tree as records, as data: the daemon never opens a path outside of a workspace for a client.
+
+    With ``manifest`` the client first sends one as data, then EOF; the files in it are left out.
+    """
+
+    ref: str
+    source: str
+    manifest: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from yaosb_jupyter.core.service import Progress
 from yaosb_jupyter.daemon.held import KINDS
@@ -72,6 +72,12 @@ async def received(stream: Stream) -> AsyncIterator[bytes]:
         if kind == frames.DATA:
             yield payload
     raise ConnectionResetError("the stream ended before its data")
+
+
+async def send_data(stream: Stream, pieces: AsyncIterator[bytes]) -> None:
+    async with contextlib.aclosing(cast(Any, pieces)):
+        async for data in pieces:
+            await stream.send(data)
 
 
 async def send_logs(stream: Stream, chunks: AsyncIterator[LogChunk]) -> None:

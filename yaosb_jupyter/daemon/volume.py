@@ -10,6 +10,7 @@ from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.line import Line, read_value, told
 from yaosb_jupyter.guest import frames
+from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import FileInfo
 from yaosb_jupyter.wire.codec import from_json
@@ -17,10 +18,14 @@ from yaosb_jupyter.wire.codec import from_json
 CHANNELS = {frames.DATA: ExecChannel.STDOUT, frames.DATA_ERR: ExecChannel.STDERR}
 
 
-async def read_data(line: Line, request: ask.Request) -> AsyncGenerator[tuple[ExecChannel, bytes]]:
-    """The data that a request gives; leaving early ends the request."""
+async def read_data(
+    line: Line, request: ask.Request, content: AsyncIterable[bytes] | None = None
+) -> AsyncGenerator[tuple[ExecChannel, bytes]]:
+    """The data that a request gives, after it has got ``content``; leaving early ends the request."""
     stream = await line.open(request)
     try:
+        if content is not None:
+            await _send(stream, content)
         with told(request):
             while (item := await stream.receive()) is not None:
                 if item[0] in CHANNELS:
@@ -28,6 +33,14 @@ async def read_data(line: Line, request: ask.Request) -> AsyncGenerator[tuple[Ex
             await stream.result()
     finally:
         stream.cancel()
+
+
+async def _send(stream: Stream, content: AsyncIterable[bytes]) -> None:
+    async for data in content:
+        await stream.send(data)
+        if stream.closed:
+            break  # refused; the answer tells why
+    await stream.send_eof()
 
 
 class RemoteVolume(Volume):
@@ -60,8 +73,15 @@ class RemoteVolume(Volume):
     async def rename(self, source: str, target: str) -> None:
         await self._line.call(type(None), ask.FilesRename(ref=self._ref, source=source, target=target))
 
-    async def pack(self, source: str) -> AsyncIterator[bytes]:
-        async with aclosing(read_data(self._line, ask.FilesPack(ref=self._ref, source=source))) as pieces:
+    async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
+        request = ask.FilesManifest(ref=self._ref, source=source, checksum=checksum)
+        async with aclosing(read_data(self._line, request)) as pieces:
+            async for _, data in pieces:
+                yield data
+
+    async def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        request = ask.FilesPack(ref=self._ref, source=source, manifest=there is not None)
+        async with aclosing(read_data(self._line, request, there)) as pieces:
             async for _, data in pieces:
                 yield data
 
@@ -72,11 +92,7 @@ class RemoteVolume(Volume):
         """Sends data; what the daemon answers."""
         stream = await self._line.open(request)
         try:
-            async for data in content:
-                await stream.send(data)
-                if stream.closed:
-                    break  # refused; the answer tells why
-            await stream.send_eof()
+            await _send(stream, content)
             with told(request):
                 return await read_value(stream)
         except BaseException:

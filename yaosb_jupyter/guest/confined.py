@@ -14,7 +14,7 @@ from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from .beneath import DIRECTORY, MAX_LINKS, inside, open_beneath, read_link
 from .removal import removal
-from .staging import NEW_FILE_MODE, StagedFile, mode_of_replaced
+from .staging import NEW_FILE_MODE, StagedDirectory, StagedFile, mode_of_replaced
 
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -71,6 +71,11 @@ class ConfinedDirectory:
                 staged.discard()
                 raise
             return staged
+
+    def stage_directory(self, names: Names) -> StagedDirectory:
+        """A new directory to be called ``names``, what is above it made, until `StagedDirectory.commit`."""
+        with self._root() as root, self._place(root, names, follow=True, parents=True) as (directory, name):
+            return StagedDirectory(os.dup(directory), name)
 
     def stat(self, names: Names) -> Entry:
         """Of the file itself, links not followed."""
@@ -175,12 +180,12 @@ class ConfinedDirectory:
                 raise
         directory = self._make(root, names[:-1])
         try:
-            self.make_one(directory, names[-1], NEW_DIRECTORY_MODE)
+            self._make_one(directory, names[-1], NEW_DIRECTORY_MODE)
             return os.open(names[-1], DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
         finally:
             os.close(directory)
 
-    def make_one(self, directory: int, name: str, mode: int) -> None:
+    def _make_one(self, directory: int, name: str, mode: int) -> None:
         """Makes one directory in another; no-op where there is something of that name."""
         try:
             os.mkdir(name, 0o700, dir_fd=directory)

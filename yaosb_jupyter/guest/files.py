@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from .confined import ConfinedDirectory, Entry, entry_of
-from .job import WAIT, Job, Steps
+from .job import WAIT, Job, Step, Steps
 from .link import Stream
 from .loop import Loop
+from .manifest import Manifest, survey
 from .packing import Packer
 from .records import checked_name
 from .unpacking import Unpacker, Within
@@ -53,14 +54,13 @@ def _read(directory: ConfinedDirectory, _: Job, request: Request) -> Steps:
 def _write(directory: ConfinedDirectory, job: Job, request: Request) -> Steps:
     mode = request.get("mode")
     staged = directory.stage(_names(request), None if mode is None else int(mode))
+
+    def write(data: bytes) -> Iterator[None]:
+        staged.write(data)
+        yield
+
     try:
-        while not job.ended:
-            data = job.take()
-            if data is None:
-                yield WAIT
-            else:
-                staged.write(data)
-                yield None
+        yield from _fed(job, write)
         return _told(entry_of(staged.name, staged.commit(), None))
     finally:
         staged.discard()
@@ -111,25 +111,38 @@ def _watch(directory: ConfinedDirectory, job: Job, request: Request) -> Steps:
     return None
 
 
-def _pack(directory: ConfinedDirectory, _: Job, request: Request) -> Steps:
+def _manifest(directory: ConfinedDirectory, _: Job, request: Request) -> Steps:
     names = _names(request)
-    yield from Packer(lambda: directory.open_tree(names)).steps()
+    yield from survey(lambda: directory.open_tree(names), bool(request.get("checksum")))
+    return None
+
+
+def _pack(directory: ConfinedDirectory, job: Job, request: Request) -> Steps:
+    names, there = _names(request), Manifest()
+    if request.get("manifest"):
+        yield from _fed(job, there.feed)
+    yield from Packer(lambda: directory.open_tree(names), there.stamps).steps()
     return None
 
 
 def _unpack(directory: ConfinedDirectory, job: Job, request: Request) -> Steps:
     unpacker = Unpacker(Within(directory, _names(request)))
     try:
-        while not job.ended:
-            data = job.take()
-            if data is None:
-                yield WAIT
-            else:
-                yield from unpacker.feed(data)
+        yield from _fed(job, unpacker.feed)
         unpacker.finish()
     finally:
         unpacker.close()
     return None
+
+
+def _fed(job: Job, feed: Callable[[bytes], Iterator[None]]) -> Iterator[Step]:
+    """Passes on what arrives, to its end."""
+    while not job.ended:
+        data = job.take()
+        if data is None:
+            yield WAIT
+        else:
+            yield from feed(data)
 
 
 OPERATIONS: Dict[str, Callable[[ConfinedDirectory, Job, Request], Steps]] = {
@@ -141,6 +154,7 @@ OPERATIONS: Dict[str, Callable[[ConfinedDirectory, Job, Request], Steps]] = {
     "files.remove": _remove,
     "files.rename": _rename,
     "files.watch": _watch,
+    "files.manifest": _manifest,
     "files.pack": _pack,
     "files.unpack": _unpack,
 }

@@ -104,7 +104,7 @@ class Job(Handler):
             self._stream.fail("OSError", str(error), errno=error.errno)
         except RecordError as error:
             self._stream.fail("RecordError", str(error))
-        except (KeyError, TypeError, ValueError) as error:
+        except (ImportError, KeyError, TypeError, ValueError) as error:
             self._stream.fail("InvalidOptionError", "bad request: %r" % error)
 
     def _put(self, step: Union[bytes, Dict[str, Any], None]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict
 from .link import Stream
 from .loop import Loop
 
-NAMES = ("read", "write", "stat", "list", "mkdir", "remove", "rename", "watch", "pack", "unpack")
+NAMES = ("read", "write", "stat", "list", "mkdir", "remove", "rename", "watch", "manifest", "pack", "unpack")
 
 Operation = Callable[[Stream, Dict[str, Any]], None]
 

@@ -5,32 +5,39 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Callable, Iterator, List
+from typing import Callable, Iterator, List, Mapping, Set
 
 from . import records
 from .confined import READ
+from .manifest import BATCH, Digest, Stamp, digest_of, digest_of_open, is_same
 from .walk import Place, TreeError, walk
 
-BATCH = 1 << 18
 MOST_TOLD = 1000
 _CHANGED = (errno.ENOENT, errno.ELOOP, errno.ENXIO)
 
 
 class Packer:
-    """Packs what ``open_top`` opens to be read: a file or a directory.
+    """Packs what ``open_top`` opens to be read: a file or a directory, without the files that are as ``there`` tells.
 
     It counts while it goes: ``files``, ``done`` bytes of ``total``, ``path`` where it is, ``skipped`` paths (the first
     of them), which are those of links and special files.
     """
 
-    def __init__(self, open_top: Callable[[], int]) -> None:
+    def __init__(self, open_top: Callable[[], int], there: Mapping[str, Stamp]) -> None:
         self._open_top = open_top
+        self._there = there
+        self._same: Set[str] = set()
         self._pending = bytearray()
         self.path = ""
         self.files = 0
         self.done = 0
         self.total = 0
         self.skipped: List[str] = []
+
+    @property
+    def unchanged(self) -> int:
+        """Files that are left out, since they are there."""
+        return len(self._same)
 
     def steps(self) -> Iterator[bytes]:
         """The stream in pieces of at most 512 KiB; empty ones are steps without any. Raises `TreeError`."""
@@ -41,9 +48,12 @@ class Packer:
                 yield from self._measure(top)
                 yield from self._pack_directory(top, status.st_mode)
             else:
-                self.total = status.st_size
+                yield from self._count("", status, digest_of_open(top))
                 self._put(records.encode_total(self.total))
-                yield from self._pack_file(top, "", status)
+                if self._same:
+                    self._put(records.encode(records.SKIP))
+                else:
+                    yield from self._pack_file(top, "", status)
             self._put(records.encode(records.END))
             yield self._take()
         finally:
@@ -52,9 +62,16 @@ class Packer:
     def _measure(self, top: int) -> Iterator[bytes]:
         for place in walk(top):
             if place.status is not None and stat.S_ISREG(place.status.st_mode):
-                self.total += place.status.st_size
+                yield from self._count(place.path, place.status, digest_of(place.directory, place.name))
             yield b""
         self._put(records.encode_total(self.total))
+
+    def _count(self, path: str, status: os.stat_result, digest: Digest) -> Iterator[bytes]:
+        stamp = self._there.get(path)
+        if stamp is not None and (yield from is_same(stamp, status, digest)):
+            self._same.add(path)
+        else:
+            self.total += status.st_size
 
     def _pack_directory(self, top: int, mode: int) -> Iterator[bytes]:
         self._put(records.encode(records.ENTER, "", mode))
@@ -64,10 +81,10 @@ class Packer:
                 self._put(records.encode(records.LEAVE))
             elif stat.S_ISDIR(place.status.st_mode):
                 self._put(records.encode(records.ENTER, place.name, place.status.st_mode))
-            elif stat.S_ISREG(place.status.st_mode):
-                yield from self._pack_entry(place)
-            else:
+            elif not stat.S_ISREG(place.status.st_mode):
                 self._skip(place)
+            elif place.path not in self._same:
+                yield from self._pack_entry(place)
             yield self._take() if len(self._pending) >= BATCH else b""
 
     def _pack_entry(self, place: Place) -> Iterator[bytes]:
@@ -92,7 +109,7 @@ class Packer:
         while True:
             content = os.read(fd, min(left, records.MAX_CONTENT)) if left else b""
             if content or kind == records.FILE:
-                self._put(records.encode(kind, name, status.st_mode, content))
+                self._put(records.encode(kind, name, status.st_mode, content, status.st_mtime_ns))
             left -= len(content)
             self.done += len(content)
             if not content or not left:

@@ -18,12 +18,13 @@ LEAVE = 4
 SKIP = 5  # a link or special file that is left out
 TOTAL = 6  # content: bytes of all files, as far as known; the first record
 END = 7
+STAMP = 8  # a file as it is there, without its content: see `yaosb_jupyter.guest.manifest`
 
 MAX_CONTENT = 1 << 18
 MAX_NAME = 255
 MAX_DEPTH = 256
 
-_HEADER = struct.Struct("!BHHI")  # kind, mode, length of the name, length of the content
+_HEADER = struct.Struct("!BHqHI")  # kind, mode, mtime, length of the name, length of the content
 _TOTAL = struct.Struct("!Q")
 
 
@@ -35,12 +36,13 @@ class Record(NamedTuple):
     kind: int
     name: str
     mode: int
+    mtime: int  # nanoseconds since 1970
     content: Buffer
 
 
-def encode(kind: int, name: str = "", mode: int = 0, content: bytes = b"") -> bytes:
+def encode(kind: int, name: str = "", mode: int = 0, content: bytes = b"", mtime: int = 0) -> bytes:
     raw = name.encode("utf-8", "surrogateescape")
-    return b"".join((_HEADER.pack(kind, mode & 0o777, len(raw), len(content)), raw, content))
+    return b"".join((_HEADER.pack(kind, mode & 0o777, mtime, len(raw), len(content)), raw, content))
 
 
 def encode_total(size: int) -> bytes:
@@ -65,15 +67,15 @@ class Decoder:
         view = memoryview(whole)
         offset = 0
         while len(whole) - offset >= _HEADER.size:
-            kind, mode, name_length, length = _HEADER.unpack_from(whole, offset)
-            if not FILE <= kind <= END or name_length > MAX_NAME or length > MAX_CONTENT:
+            kind, mode, mtime, name_length, length = _HEADER.unpack_from(whole, offset)
+            if not FILE <= kind <= STAMP or name_length > MAX_NAME or length > MAX_CONTENT:
                 raise RecordError("a record of kind %d with %d and %d bytes" % (kind, name_length, length))
             content = offset + _HEADER.size + name_length
             if len(whole) < content + length:
                 break
             name = checked_name(whole[content - name_length : content])
             offset = content + length
-            yield Record(kind, name, mode & 0o777, view[content:offset])
+            yield Record(kind, name, mode & 0o777, mtime, view[content:offset])
         self._held = whole[offset:]
 
 

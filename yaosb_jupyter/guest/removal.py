@@ -26,7 +26,7 @@ def removal(directory: int, name: str) -> Iterator[None]:
     Full directories below are lifted to the top before they are emptied, so that two descriptors and no recursion do
     for any depth.
     """
-    top = _open_directory(directory, name)
+    top = open_directory(directory, name)
     try:
         for _ in range(_MAX_PASSES):
             for entry in os.listdir(top):
@@ -43,7 +43,7 @@ def _remove_entry(top: int, name: str) -> Iterator[None]:
     if _unlink(top, name):
         return
     try:
-        below = _open_directory(top, name)
+        below = open_directory(top, name)
     except (FileNotFoundError, NotADirectoryError):
         return  # changed meanwhile: the next pass sees it
     try:
@@ -87,13 +87,13 @@ def _remove_directory(directory: int, name: str) -> bool:
 
 def _lift(directory: int, name: str, top: int) -> None:
     try:
-        os.close(_open_directory(directory, name))  # to be moved, it must be writable
+        os.close(open_directory(directory, name))  # to be moved, it must be writable
         os.rename(name, ".removed-" + os.urandom(8).hex(), src_dir_fd=directory, dst_dir_fd=top)
     except (FileNotFoundError, NotADirectoryError):
         pass  # changed meanwhile: the next pass sees it
 
 
-def _open_directory(directory: int, name: str) -> int:
+def open_directory(directory: int, name: str) -> int:
     """A descriptor of a directory, made accessible where its owner (us) had shut himself out."""
     try:
         fd = os.open(name, _OPEN, dir_fd=directory)

@@ -8,6 +8,7 @@ import stat
 from typing import Optional
 
 from .frames import Buffer
+from .removal import open_directory, remove_tree
 
 NEW_FILE_MODE = 0o644
 _WRITE = os.O_WRONLY | os.O_CLOEXEC
@@ -20,12 +21,14 @@ class StagedFile:
     """A new file in the directory ``directory``, a descriptor that this object takes over, to be called ``name``.
 
     Where nothing is to be replaced it has no name until then, if the file system can do that: one change of the
-    directory in place of two, and nothing to clean up after a crash. Else it has a temporary one.
+    directory in place of two, and nothing to clean up after a crash. Else it has a temporary one. In a ``fresh``
+    directory, which nobody looks for yet, it has its own from the start. Raises `OSError`.
     """
 
-    def __init__(self, directory: int, name: str, mode: int) -> None:
+    def __init__(self, directory: int, name: str, mode: int, *, fresh: bool = False) -> None:
         self._directory = directory
         self.name = name
+        self._fresh = fresh
         self._temporary = ""
         self.fd = -1
         try:
@@ -51,9 +54,9 @@ class StagedFile:
             except FileExistsError:  # since we looked
                 self._temporary = _temporary_name()
                 self._link(self._temporary)
-        if self._temporary:
+        if self._temporary and not self._fresh:
             os.rename(self._temporary, self.name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
-            self._temporary = ""
+        self._temporary = ""
         status = os.fstat(self.fd)
         self.discard()
         return status
@@ -74,14 +77,14 @@ class StagedFile:
             self.fd = self._directory = -1
 
     def _create(self, mode: int) -> int:
-        if _UNNAMED != _WRITE and _is_free(self._directory, self.name):
+        if not self._fresh and _UNNAMED != _WRITE and _is_free(self._directory, self.name):
             try:
                 return os.open(".", _UNNAMED, mode, dir_fd=self._directory)
             except OSError as error:
                 # Which of these, a file system that cannot do it chooses.
                 if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
                     raise
-        self._temporary = _temporary_name()
+        self._temporary = self.name if self._fresh else _temporary_name()
         try:
             return os.open(self._temporary, _NAMED, mode, dir_fd=self._directory)
         except BaseException:
@@ -90,6 +93,63 @@ class StagedFile:
 
     def _link(self, name: str) -> None:
         os.link("/proc/self/fd/%d" % self.fd, name, dst_dir_fd=self._directory, follow_symlinks=True)
+
+
+class StagedDirectory:
+    """A new directory in the directory ``directory``, a descriptor that this object takes over, to be called ``name``.
+
+    It has a temporary name while it is filled, by way of its own descriptor ``fd``.
+    """
+
+    def __init__(self, directory: int, name: str) -> None:
+        self._directory = directory
+        self._name = name
+        self._temporary = _temporary_name()
+        self.fd = -1
+        try:
+            os.mkdir(self._temporary, 0o700, dir_fd=directory)
+            self.fd = open_directory(directory, self._temporary)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def commit(self) -> None:
+        """Takes the name; should there be a directory by then, what is in this one moves over. Raises `OSError`."""
+        try:
+            _move(self._directory, self._directory, self._temporary, self._name)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Nothing stays under the temporary name."""
+        try:
+            remove_tree(self._directory, self._temporary)
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # it has its own, or somebody took it
+        finally:
+            if self.fd >= 0:
+                os.close(self.fd)
+            os.close(self._directory)
+
+
+def _move(old: int, new: int, name: str, new_name: str) -> None:
+    """A directory to another name; into the directory that is there."""
+    try:
+        os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=new)
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    source = open_directory(old, name)
+    try:
+        target = open_directory(new, new_name)
+        try:
+            for found in os.listdir(source):
+                _move(source, target, found, found)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
 
 
 def _temporary_name() -> str:

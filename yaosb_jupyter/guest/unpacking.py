@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Iterator, List, Optional, Protocol, Set
+from contextlib import suppress
+from typing import Iterator, List, NamedTuple, Optional, Protocol, Set
 
 from . import records
-from .confined import READ_DIRECTORY, ConfinedDirectory, Names
+from .confined import NEW_DIRECTORY_MODE, READ_DIRECTORY, ConfinedDirectory, Names
 from .frames import Buffer
 from .packing import MOST_TOLD
-from .staging import StagedFile
+from .staging import StagedDirectory, StagedFile
 from .walk import TreeError
 
 
@@ -18,7 +19,10 @@ class Destination(Protocol):
     """Where a tree goes: its top becomes a directory or a file there. All raise `OSError`."""
 
     def directory(self) -> int:
-        """A descriptor of the directory, made where it is missing."""
+        """A descriptor of the directory that is there."""
+
+    def new_directory(self) -> StagedDirectory:
+        """One that is not there yet; what is above it is made where it is missing."""
 
     def file(self, mode: int) -> StagedFile:
         """The file, to be written."""
@@ -26,27 +30,33 @@ class Destination(Protocol):
     def give(self, fd: int) -> None:
         """Gives what was made below to whom it is for."""
 
-    def make_one(self, directory: int, name: str, mode: int) -> None:
-        """Makes one directory in another; no-op where there is something of that name."""
 
-
-class Level:
+class Level(NamedTuple):
     """A directory that is being filled, and what came into it: a second of the same name is refused.
 
-    What came is known by inode, since on some systems names that differ are the same.
+    What came is known by inode, since on some systems names that differ are the same. A ``fresh`` one is not to be
+    found under its name yet, so what comes into it can have its own at once; ``staged`` is the topmost of such.
     """
 
-    def __init__(self, fd: int, path: str) -> None:
-        self.fd = fd
-        self.path = path
-        self.came: Set[int] = set()
+    fd: int
+    path: str
+    came: Set[int]
+    fresh: bool
+    staged: Optional[StagedDirectory]
+
+    def leave(self) -> None:
+        if self.staged is None:
+            os.close(self.fd)
+        else:
+            self.staged.commit()
 
 
 class Unpacker:
     """Takes a stream of records; nothing it makes is outside of ``destination``, and no link is followed.
 
-    Directories that are there are filled, files replaced. It counts while it goes: ``files``, ``done`` bytes of
-    ``total``, ``path`` where it is, ``skipped`` paths that were left out. To be closed.
+    Directories that are there are filled, files replaced; a new directory is seen when it is whole. It counts while it
+    goes: ``files``, ``done`` bytes of ``total``, ``path`` where it is, ``skipped`` paths that were left out. To be
+    closed.
     """
 
     def __init__(self, destination: Destination) -> None:
@@ -54,6 +64,7 @@ class Unpacker:
         self._decoder = records.Decoder()
         self._levels: List[Level] = []
         self._staged: Optional[StagedFile] = None
+        self._mtime = 0
         self._begun = False
         self._ended = False
         self.path = ""
@@ -79,15 +90,16 @@ class Unpacker:
             raise records.RecordError("no end")
 
     def close(self) -> None:
-        """Lets go; a file that is not whole is removed. Idempotent."""
+        """Lets go; a file that is not whole is removed, those that are stay. Idempotent."""
         if self._staged is not None:
             self._staged.discard()
             self._staged = None
         while self._levels:
-            os.close(self._levels.pop().fd)
+            with suppress(OSError):  # what went wrong first is told
+                self._levels.pop().leave()
 
     def _do(self, record: records.Record) -> None:
-        kind, name, mode, content = record
+        kind, name, mode, mtime, content = record
         if kind == records.MORE:
             self._more(content)
             return
@@ -101,14 +113,18 @@ class Unpacker:
         elif kind == records.LEAVE:
             if not self._levels:
                 raise records.RecordError("a directory is left that was not entered")
-            os.close(self._levels.pop().fd)
+            self.path = self._levels[-1].path
+            self._levels.pop().leave()
         else:
             self._place(name)
             if kind == records.ENTER:
                 self._enter(name, mode)
             elif kind == records.FILE:
                 self._begin(name, mode)
+                self._mtime = mtime
                 self._more(content)
+            elif kind != records.SKIP:
+                raise records.RecordError("a record of kind %d" % kind)
             elif len(self.skipped) < MOST_TOLD:
                 self.skipped.append(self.path)
 
@@ -121,23 +137,34 @@ class Unpacker:
         self.path = "%s/%s" % (above, name) if above else name
 
     def _enter(self, name: str, mode: int) -> None:
-        if not self._levels:
-            self._levels.append(Level(self._destination.directory(), ""))
-            return
         if len(self._levels) >= records.MAX_DEPTH:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-        level = self._levels[-1]
-        self._destination.make_one(level.fd, name, mode | 0o700)
-        fd = os.open(name, READ_DIRECTORY | os.O_NOFOLLOW, dir_fd=level.fd)
-        self._levels.append(Level(fd, self.path))
-        _note(level, os.fstat(fd).st_ino)
+        above = self._levels[-1] if self._levels else None
+        staged = None
+        fresh = True
+        if above is not None and above.fresh:
+            os.mkdir(name, 0o700, dir_fd=above.fd)
+            fd = _open(above, name)
+        else:
+            try:
+                fd = _open(above, name) if above else self._destination.directory()
+                fresh = False
+            except FileNotFoundError:
+                staged = StagedDirectory(os.dup(above.fd), name) if above else self._destination.new_directory()
+                fd = staged.fd
+        self._levels.append(Level(fd, self.path, set(), fresh, staged))
+        if above:
+            _note(above, os.fstat(fd).st_ino)
+        if fresh:
+            os.fchmod(fd, mode | 0o700 if above else NEW_DIRECTORY_MODE)  # whatever our umask
+            self._destination.give(fd)
 
     def _begin(self, name: str, mode: int) -> None:
         if not self._levels:
             self._staged = self._destination.file(mode)
             return
         level = self._levels[-1]
-        self._staged = StagedFile(os.dup(level.fd), name, mode)
+        self._staged = StagedFile(os.dup(level.fd), name, mode, fresh=level.fresh)
         self._destination.give(self._staged.fd)
 
     def _more(self, content: Buffer) -> None:
@@ -149,13 +176,18 @@ class Unpacker:
     def _complete(self) -> None:
         if self._staged is None:
             return
-        if self._levels:
+        if self._levels and not self._levels[-1].fresh:
             level = self._levels[-1]
             _refuse_second(level, self._staged.name)
             _note(level, self._staged.inode)
+        os.utime(self._staged.fd, ns=(self._mtime, self._mtime))
         self._staged.commit()
         self._staged = None
         self.files += 1
+
+
+def _open(level: Level, name: str) -> int:
+    return os.open(name, READ_DIRECTORY | os.O_NOFOLLOW, dir_fd=level.fd)
 
 
 def _refuse_second(level: Level, name: str) -> None:
@@ -184,10 +216,12 @@ class Within:
         self._confined = confined
         self._names = names
         self.give = confined.give
-        self.make_one = confined.make_one
 
     def directory(self) -> int:
-        return self._confined.make_directory(self._names)
+        return self._confined.open_directory(self._names)
+
+    def new_directory(self) -> StagedDirectory:
+        return self._confined.stage_directory(self._names)
 
     def file(self, mode: int) -> StagedFile:
         return self._confined.stage(self._names, mode)

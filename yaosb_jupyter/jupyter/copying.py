@@ -33,6 +33,7 @@ def _reporter(source: str, mailbox: Mailbox[Event]) -> Report:
 
 
 def _summary(source: str, target: str, copied: Copied) -> str:
-    files = "" if copied.files == 1 else f"{copied.files} files, "
+    files = "" if (copied.files, copied.unchanged) == (1, 0) else f"{copied.files} files, "
+    same = f", {copied.unchanged} unchanged" if copied.unchanged else ""
     skipped = f"; left out, as links or special files: {', '.join(copied.skipped)}" if copied.skipped else ""
-    return f"{source} -> {target} ({files}{format_size(copied.size)}){skipped}"
+    return f"{source} -> {target} ({files}{format_size(copied.size)}{same}){skipped}"

@@ -74,7 +74,7 @@ class GuestCommands:
                 return await self._open("attach", {"exec_id": exec_id, "since": since}, instance)
             return await self._open("exec", request, instance)
 
-        if "attach" not in _features(connection):
+        if "attach" not in connection.features:
             told = Conversation(stream, None)
             return self._stream(told, exec_id, timeout=options.timeout, kill=kill, control=_by_message(stream))
         return self._stream(Conversation(stream, reopen), exec_id, timeout=options.timeout, kill=kill)
@@ -178,7 +178,7 @@ class GuestCommands:
 
     async def _connected(self, *, needs: str) -> Connection:
         connection = await self._link.connected(CALL_TIMEOUT)
-        if needs and needs not in _features(connection):
+        if needs and needs not in connection.features:
             raise NotAvailableError(
                 f"its guest is too old to {needs} commands",
                 sandbox=self._sandbox,
@@ -262,11 +262,6 @@ def _by_message(stream: Stream) -> Control:
             await stream.send_message({"cancel": grace} if signal is None else {"signal": signal})
 
     return control
-
-
-def _features(connection: Connection) -> Sequence[str]:
-    told = connection.peer.get("features")
-    return told if isinstance(told, list) else ()
 
 
 def _instance(connection: Connection) -> str:

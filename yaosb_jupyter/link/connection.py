@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -88,6 +88,12 @@ class Connection(asyncio.Protocol):
     def peer(self) -> Hello:
         """The other side's HELLO, once `ready` has returned."""
         return self._peer.result()
+
+    @property
+    def features(self) -> Sequence[str]:
+        """What the other side says it can do."""
+        told = self.peer.get("features")
+        return told if isinstance(told, list) else ()
 
     def extra_info(self, name: str) -> Any:
         """What the transport knows: ``"socket"``, ``"peername"``; None where it does not."""

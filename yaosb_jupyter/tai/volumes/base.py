@@ -13,6 +13,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
 
+from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.tai.volumes.comparison import Comparison, comparing, stamps_of
 from yaosb_jupyter.tai.volumes.trees import Report, copied, in_slices, progress_of, source_here, target_here, unpacking
 from yaosb_jupyter.types import Copied, FileInfo
 
@@ -49,19 +51,32 @@ class Volume(ABC):
         """Moves within the workspace, replacing a file."""
 
     @abstractmethod
-    def pack(self, source: str) -> AsyncIterator[bytes]:
-        """A file or a directory with all below it as one stream of records (`yaosb_jupyter.guest.records`)."""
+    def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
+        """What files `pack` would give, with digests if ``checksum`` (`yaosb_jupyter.guest.manifest`)."""
+
+    @abstractmethod
+    def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        """A file or a directory with all below it as one stream of records (`yaosb_jupyter.guest.records`).
+
+        Files that are as the manifest ``there`` tells are left out.
+        """
 
     @abstractmethod
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
-        """Takes such a stream: ``target`` becomes its top. Directories are filled, files replaced, each at once."""
+        """Takes such a stream: ``target`` becomes its top.
 
-    async def push(self, source: Path, target: str, progress: Report | None = None) -> Copied:
+        Directories that are there are filled, files replaced, each at once; a new directory is seen when it is whole.
+        """
+
+    async def push(
+        self, source: Path, target: str, progress: Report | None = None, *, checksum: bool = False
+    ) -> Copied:
         """Copies a file or a directory of this machine to ``target``, which is its new name; see `unpack`.
 
-        Links and special files below ``source`` are left out, and told.
+        Files that are there with the same size, mode and time are not sent; with ``checksum``, those with the same
+        content and mode, whatever their time. Links and special files below ``source`` are left out, and told.
         """
-        here = source_here(source)
+        here = source_here(source, await stamps_of(self.manifest(target, checksum=checksum), target))
 
         async def pieces() -> AsyncIterator[bytes]:
             async with aclosing(in_slices(here.steps())) as slices:
@@ -73,17 +88,21 @@ class Volume(ABC):
 
         async with aclosing(cast(Any, pieces())) as records:
             await self.unpack(target, records)
-        return copied(here.packer, target)
+        return copied(here.packer, target, here.packer.unchanged)
 
-    async def pull(self, source: str, target: Path, progress: Report | None = None) -> Copied:
+    async def pull(
+        self, source: str, target: Path, progress: Report | None = None, *, checksum: bool = False
+    ) -> Copied:
         """Copies a file or a directory to ``target`` on this machine, which is its new name; parents are made.
 
-        Nothing outside of ``target`` is touched, whatever the sandbox sends. Links and special files are left out,
-        and told.
+        Nothing outside of ``target`` is touched, whatever the sandbox sends. What is not sent is told at `push`.
+        Links and special files are left out, and told.
         """
         here = target_here(target)
-        async with aclosing(cast(Any, self.pack(source))) as records:
+        comparison = Comparison(target)
+        there = comparing(self.manifest(source, checksum=checksum), comparison, source)
+        async with aclosing(cast(Any, self.pack(source, there if await in_thread(target.exists) else None))) as records:
             async for _ in unpacking(here, records):
                 if progress is not None:
                     progress(progress_of(here.unpacker))
-        return copied(here.unpacker, here.path)
+        return copied(here.unpacker, here.path, comparison.same)

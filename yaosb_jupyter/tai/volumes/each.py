@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import stat
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from yaosb_jupyter.guest import records
+from yaosb_jupyter.guest.manifest import Stamp, encode_stamp
+from yaosb_jupyter.tai.volumes.comparison import stamps_of
 from yaosb_jupyter.tai.volumes.paths import path_errors
 from yaosb_jupyter.types import FileInfo
 
@@ -15,11 +18,30 @@ if TYPE_CHECKING:
     from yaosb_jupyter.tai.volumes.base import Volume
 
 
-async def pack_each(volume: Volume, source: str) -> AsyncIterator[bytes]:
-    """See `Volume.pack`."""
+async def manifest_each(volume: Volume, source: str) -> AsyncIterator[bytes]:
+    """See `Volume.manifest`. Always with digests: the times that such a volume keeps and tells are not exact."""
     top = await volume.stat(source)
-    found = [item async for item in _walk(volume, source)] if top.is_dir else [("", top)]
+    if top.is_dir:
+        yield records.encode(records.ENTER)
+    async for path, info in _files(volume, source, top):
+        name = posixpath.basename(path)
+        if info is None:
+            yield records.encode(records.LEAVE)
+        elif info.is_dir:
+            yield records.encode(records.ENTER, name)
+        elif stat.S_ISREG(info.mode):
+            whole = posixpath.join(source, path) if path else source
+            yield encode_stamp(name, _stamp(info)._replace(digest=await _digest(volume, whole)))
+
+
+async def pack_each(volume: Volume, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+    """See `Volume.pack`. Files are held against the times in ``there``, which are those of `manifest_each`."""
+    stamps = {} if there is None else await stamps_of(there, source)
+    top = await volume.stat(source)
+    found = [(path, info) async for path, info in _files(volume, source, top) if not _is_there(stamps, path, info)]
     yield records.encode_total(sum(info.size for _, info in found if info and stat.S_ISREG(info.mode)))
+    if not found:  # a file alone, which is there
+        yield records.encode(records.SKIP)
     if top.is_dir:
         yield records.encode(records.ENTER, "", top.mode)
     for path, info in found:
@@ -31,11 +53,34 @@ async def pack_each(volume: Volume, source: str) -> AsyncIterator[bytes]:
         elif path and not stat.S_ISREG(info.mode):
             yield records.encode(records.SKIP, name)
         else:
-            yield records.encode(records.FILE, name, info.mode)
+            yield records.encode(records.FILE, name, info.mode, mtime=_stamp(info).mtime)
             async for piece in volume.read(posixpath.join(source, path) if path else source):
                 for start in range(0, len(piece), records.MAX_CONTENT):
                     yield records.encode(records.MORE, content=piece[start : start + records.MAX_CONTENT])
     yield records.encode(records.END)
+
+
+async def _digest(volume: Volume, path: str) -> bytes:
+    found = sha256()
+    async for piece in volume.read(path):
+        found.update(piece)
+    return found.digest()
+
+
+def _stamp(info: FileInfo) -> Stamp:
+    return Stamp(info.size, info.mode & 0o777, int(info.mtime * 1e9))
+
+
+def _is_there(stamps: Mapping[str, Stamp], path: str, info: FileInfo | None) -> bool:
+    return info is not None and stat.S_ISREG(info.mode) and stamps.get(path) == _stamp(info)
+
+
+async def _files(volume: Volume, source: str, top: FileInfo) -> AsyncIterator[tuple[str, FileInfo | None]]:
+    if not top.is_dir:
+        yield "", top
+        return
+    async for item in _walk(volume, source):
+        yield item
 
 
 async def _walk(volume: Volume, source: str, above: str = "") -> AsyncIterator[tuple[str, FileInfo | None]]:

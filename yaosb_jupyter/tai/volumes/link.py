@@ -27,7 +27,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from yaosb_jupyter.choices import FileChange
-from yaosb_jupyter.errors import ProtocolError, SandboxLostError, UnavailableError
+from yaosb_jupyter.errors import NotAvailableError, ProtocolError, SandboxLostError, UnavailableError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.guest.confined import Entry
 from yaosb_jupyter.guest.records import MAX_NAME, RecordError, checked_name
@@ -43,6 +43,9 @@ _LET_GO = 5.0
 _MOST_ENTRIES = 250_000
 _MOST_EVENTS = 1000
 _PIECE = 1 << 20
+_MANIFEST = "files.manifest"
+_OF_TREES = (_MANIFEST, "files.pack", "files.unpack")
+"""Guests that know no manifests have records of another form, too."""
 
 T = TypeVar("T")
 
@@ -81,7 +84,8 @@ class LinkVolume(Volume):
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
         names = self._named(path)
         async with self._stream("files.write", path, names, mode=mode) as stream:
-            result = await self._send(stream, path, content)
+            await self._send(stream, path, content)
+            result = await self._ended(stream, path)
             return file_info(names, self._entry({**result, "name": names[-1]}))
 
     async def stat(self, path: str) -> FileInfo:
@@ -113,14 +117,24 @@ class LinkVolume(Volume):
         names = self._named(source)
         await self._call("files.rename", f"{source} -> {target}", names, target=self._named(target))
 
-    async def pack(self, source: str) -> AsyncIterator[bytes]:
-        async with self._stream("files.pack", source, self._names(source)) as stream:
+    async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
+        names = self._names(source)
+        async with self._stream(_MANIFEST, source, names, checksum=checksum) as stream:
+            async for data in self._data(stream, source):
+                yield data
+
+    async def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        names = self._names(source)
+        async with self._stream("files.pack", source, names, manifest=there is not None) as stream:
+            if there is not None:
+                await self._send(stream, source, there)
             async for data in self._data(stream, source):
                 yield data
 
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
         async with self._stream("files.unpack", target, self._names(target)) as stream:
             await self._send(stream, target, records)
+            await self._ended(stream, target)
 
     async def watch(self, path: str = "") -> AsyncIterator[FileEvent]:
         """What changes in a directory, until it is left or the directory is removed. Waits as long as nothing does."""
@@ -137,6 +151,12 @@ class LinkVolume(Volume):
     async def _stream(self, operation: str, path: str, names: Sequence[str], **arguments: Any) -> AsyncIterator[Stream]:
         """Left early, the operation is cancelled, and the guest has let go of the files then."""
         connection = await self._connect()
+        if operation in _OF_TREES and _MANIFEST not in connection.features:
+            raise NotAvailableError(
+                "its guest is too old to copy trees",
+                sandbox=self._sandbox or None,
+                hint="stop and start the sandbox, which renews it",
+            )
         with self._errors(path):
             stream = connection.open(operation, {"names": names, **arguments})
         try:
@@ -146,9 +166,7 @@ class LinkVolume(Volume):
 
     async def _call(self, operation: str, path: str, names: Sequence[str], **arguments: Any) -> Mapping[str, Any]:
         async with self._stream(operation, path, names, **arguments) as stream:
-            async for _ in self._messages(stream, path):
-                pass
-            return await self._result(stream, path)
+            return await self._ended(stream, path)
 
     async def _data(self, stream: Stream, path: str) -> AsyncGenerator[bytes]:
         while (item := await self._receive(stream, path)) is not None:
@@ -165,14 +183,17 @@ class LinkVolume(Volume):
                     yield message
         await self._result(stream, path)
 
-    async def _send(self, stream: Stream, path: str, content: AsyncIterable[bytes]) -> Mapping[str, Any]:
-        """Sends data to its end; the result."""
+    async def _send(self, stream: Stream, path: str, content: AsyncIterable[bytes]) -> None:
+        """Sends data to its end."""
         async for data in content:
             for start in range(0, len(data), _PIECE):
                 await self._patient(stream.send(memoryview(data)[start : start + _PIECE]), path)
             if stream.closed:
                 break  # refused; the answer tells why
         await self._patient(stream.send_eof(), path)
+
+    async def _ended(self, stream: Stream, path: str) -> Mapping[str, Any]:
+        """The result, when it is there."""
         async for _ in self._messages(stream, path):
             pass
         return await self._result(stream, path)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 from yaosb_jupyter.guest.confined import ConfinedDirectory, Entry, entry_of
+from yaosb_jupyter.guest.manifest import Stamp, survey
 from yaosb_jupyter.guest.packing import Packer
 from yaosb_jupyter.guest.staging import StagedFile
 from yaosb_jupyter.guest.unpacking import Unpacker, Within
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.comparison import Comparison, comparing, stamps_of
 from yaosb_jupyter.tai.volumes.paths import file_info, path_errors, split_named, split_path
 from yaosb_jupyter.tai.volumes.trees import (
     Report,
@@ -22,6 +24,7 @@ from yaosb_jupyter.tai.volumes.trees import (
     in_slices,
     source_here,
     target_here,
+    told_of,
     unpacking,
 )
 from yaosb_jupyter.types import WORKDIR, Copied, FileInfo
@@ -104,8 +107,17 @@ class LocalVolume(Volume):
             names = split_named(source, self._mounts)
             await in_thread(self._files.rename, names, split_named(target, self._mounts))
 
-    async def pack(self, source: str) -> AsyncIterator[bytes]:
-        async with aclosing(in_slices(self._source(source).steps())) as pieces:
+    async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
+        opener = self._opener(source)
+        steps = told_of(survey(opener, checksum), source, self._sandbox)
+        async with aclosing(in_slices(steps)) as pieces:
+            async for piece in pieces:
+                if piece:
+                    yield piece
+
+    async def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        found = self._source(source, {} if there is None else await stamps_of(there, source))
+        async with aclosing(in_slices(found.steps())) as pieces:
             async for piece in pieces:
                 if piece:
                     yield piece
@@ -115,16 +127,25 @@ class LocalVolume(Volume):
             async for _ in steps:
                 pass
 
-    async def push(self, source: Path, target: str, progress: Report | None = None) -> Copied:
-        return await copy_directly(source_here(source), self._target(target), progress)
+    async def push(
+        self, source: Path, target: str, progress: Report | None = None, *, checksum: bool = False
+    ) -> Copied:
+        there = await stamps_of(self.manifest(target, checksum=checksum), target)
+        return await copy_directly(source_here(source, there), self._target(target), progress)
 
-    async def pull(self, source: str, target: Path, progress: Report | None = None) -> Copied:
-        return await copy_directly(self._source(source), target_here(target), progress)
+    async def pull(
+        self, source: str, target: Path, progress: Report | None = None, *, checksum: bool = False
+    ) -> Copied:
+        there = await stamps_of(comparing(self.manifest(source, checksum=checksum), Comparison(target), source), source)
+        return await copy_directly(self._source(source, there), target_here(target), progress)
 
-    def _source(self, path: str) -> Source:
+    def _opener(self, path: str) -> Callable[[], int]:
         with path_errors(path, self._sandbox):
             names = split_path(path, self._mounts)
-        return Source(packer=Packer(lambda: self._files.open_tree(names)), path=path, sandbox=self._sandbox)
+        return lambda: self._files.open_tree(names)
+
+    def _source(self, path: str, there: Mapping[str, Stamp]) -> Source:
+        return Source(packer=Packer(self._opener(path), there), path=path, sandbox=self._sandbox)
 
     def _target(self, path: str) -> Target:
         with path_errors(path, self._sandbox):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
 from yaosb_jupyter.guest.confined import READ, READ_DIRECTORY, file_or_directory
+from yaosb_jupyter.guest.manifest import Stamp
 from yaosb_jupyter.guest.packing import Packer
-from yaosb_jupyter.guest.staging import StagedFile, mode_of_replaced
+from yaosb_jupyter.guest.staging import StagedDirectory, StagedFile, mode_of_replaced
 from yaosb_jupyter.guest.unpacking import Unpacker
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.paths import path_errors
@@ -30,8 +31,11 @@ class Here:
         self._path = path
 
     def directory(self) -> int:
-        self._path.mkdir(parents=True, exist_ok=True)
         return os.open(self._path, READ_DIRECTORY)
+
+    def new_directory(self) -> StagedDirectory:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return StagedDirectory(os.open(self._path.parent, READ_DIRECTORY), self._path.name)
 
     def file(self, mode: int) -> StagedFile:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,12 +49,6 @@ class Here:
     def give(self, fd: int) -> None:
         """What is made here is ours."""
 
-    def make_one(self, directory: int, name: str, mode: int) -> None:
-        try:
-            os.mkdir(name, mode, dir_fd=directory)
-        except FileExistsError:
-            pass  # filled, if it is a directory: the next open finds out
-
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
@@ -61,8 +59,7 @@ class Source:
     sandbox: str = ""
 
     def steps(self) -> Steps:
-        with path_errors(self.path, self.sandbox):
-            yield from self.packer.steps()
+        return told_of(self.packer.steps(), self.path, self.sandbox)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +80,15 @@ class Target:
             self.unpacker.finish()
 
 
-def source_here(path: Path) -> Source:
-    """A file or directory of this machine."""
-    return Source(packer=Packer(lambda: file_or_directory(os.open(path, READ))), path=str(path))
+def told_of(steps: Iterator[bytes], path: str, sandbox: str = "") -> Steps:
+    """The same steps, their errors told as those of ``path``."""
+    with path_errors(path, sandbox):
+        yield from steps
+
+
+def source_here(path: Path, there: Mapping[str, Stamp]) -> Source:
+    """A file or directory of this machine, without the files that are as ``there`` tells."""
+    return Source(packer=Packer(lambda: file_or_directory(os.open(path, READ)), there), path=str(path))
 
 
 def target_here(path: Path) -> Target:
@@ -122,7 +125,7 @@ async def copy_directly(source: Source, target: Target, tell: Report | None) -> 
                 tell(progress_of(source.packer))
     if tell is not None:
         tell(progress_of(source.packer))
-    return copied(source.packer, target.path)
+    return copied(source.packer, target.path, source.packer.unchanged)
 
 
 async def in_slices(steps: Steps) -> AsyncGenerator[bytes]:
@@ -146,5 +149,6 @@ def progress_of(end: Packer | Unpacker) -> CopyProgress:
     return CopyProgress(path=end.path, done=end.done, total=max(end.total, end.done))
 
 
-def copied(end: Packer | Unpacker, target: str) -> Copied:
-    return Copied(target=target, files=end.files, size=end.done, skipped=tuple(end.skipped))
+def copied(end: Packer | Unpacker, target: str, unchanged: int) -> Copied:
+    left_out = (path for path in end.skipped if path or not unchanged)  # a file alone that is there is left out too
+    return Copied(target=target, files=end.files, size=end.done, unchanged=unchanged, skipped=tuple(left_out))

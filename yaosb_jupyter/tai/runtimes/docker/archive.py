@@ -26,7 +26,7 @@ from yaosb_jupyter.tai.runtimes.docker.tarstream import TarReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.each import pack_each, unpack_each
+from yaosb_jupyter.tai.volumes.each import manifest_each, pack_each, unpack_each
 from yaosb_jupyter.tai.volumes.paths import split_path
 from yaosb_jupyter.types import WORKDIR, FileInfo
 
@@ -140,8 +140,11 @@ class ArchiveVolume(Volume):
             raise PathError(f"{target!r} is a directory" if there.is_dir else f"{target!r} is not a directory")
         await self._script('mv -fT -- "$1" "$2"', old, new)
 
-    def pack(self, source: str) -> AsyncIterator[bytes]:
-        return pack_each(self, source)
+    def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:  # noqa: ARG002 - always so
+        return manifest_each(self, source)
+
+    def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        return pack_each(self, source, there)
 
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
         await unpack_each(self, target, records)

@@ -63,9 +63,15 @@ class EngineVolume(Volume):
     async def rename(self, source: str, target: str) -> None:
         await (await self._volume()).rename(source, target)
 
-    async def pack(self, source: str) -> AsyncIterator[bytes]:
+    async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
         volume = await self._volume()
-        async with aclosing(cast(Any, volume.pack(source))) as records:
+        async with aclosing(cast(Any, volume.manifest(source, checksum=checksum))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        volume = await self._volume()
+        async with aclosing(cast(Any, volume.pack(source, there))) as records:
             async for piece in records:
                 yield piece
 
