@@ -18,9 +18,11 @@ from tests.contract.box import pieces
 from tests.guest.rig import guest
 from tests.rig.require import require
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.each import manifest_each, pack_each, unpack_each
+from yaosb_jupyter.tai.volumes.each import FileByFile
 from yaosb_jupyter.tai.volumes.link import LinkVolume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
+from yaosb_jupyter.tai.volumes.paths import split_path
+from yaosb_jupyter.types import FileInfo
 
 MIB = 2**20
 SECRET = b"of the host"
@@ -51,17 +53,18 @@ class StreamedVolume(LocalVolume):
     pull = Volume.pull
 
 
-class EachVolume(StreamedVolume):
+class EachVolume(FileByFile, LocalVolume):
     """Copies trees file by file."""
 
-    def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
-        return manifest_each(self, source)
+    push = Volume.push
+    pull = Volume.pull
 
-    def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
-        return pack_each(self, source, there)
-
-    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
-        await unpack_each(self, target, records)
+    async def put(self, path: str, content: AsyncIterable[bytes], *, mode: int | None, mtime: int) -> FileInfo:
+        info = await LocalVolume.write(self, path, content, mode=mode)
+        fd, _ = self._files.open_file(split_path(path))
+        os.utime(fd, ns=(mtime, mtime))
+        os.close(fd)
+        return info
 
 
 def names(directory: Path) -> list[str]:

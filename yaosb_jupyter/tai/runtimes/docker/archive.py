@@ -19,14 +19,14 @@ from datetime import datetime
 from typing import IO
 
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, UnavailableError
+from yaosb_jupyter.guest.staging import NEW_FILE_MODE
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import Environments
 from yaosb_jupyter.tai.runtimes.docker.processes import run_script
 from yaosb_jupyter.tai.runtimes.docker.tarstream import TarReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
 from yaosb_jupyter.tai.threads import in_thread
-from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.each import manifest_each, pack_each, unpack_each
+from yaosb_jupyter.tai.volumes.each import FileByFile
 from yaosb_jupyter.tai.volumes.paths import split_path
 from yaosb_jupyter.types import WORKDIR, FileInfo
 
@@ -36,7 +36,7 @@ _SPOOL = 2**22
 _GO_DIRECTORY, _GO_LINK, _GO_IRREGULAR = 1 << 31, 1 << 27, (1 << 25) | (1 << 24) | (1 << 21) | (1 << 26) | (1 << 19)
 
 
-class ArchiveVolume(Volume):
+class ArchiveVolume(FileByFile):
     """A workspace in a named volume, whether the container runs or not."""
 
     def __init__(self, engine: Engine, environments: Environments, runtime_id: str) -> None:
@@ -63,7 +63,7 @@ class ArchiveVolume(Volume):
                 if left <= 0:
                     return
 
-    async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
+    async def put(self, path: str, content: AsyncIterable[bytes], *, mode: int | None, mtime: int) -> FileInfo:
         """The content is kept in a temporary file first: the engine wants its size before it."""
         names = await self._follow(split_path(path), final=True, missing=True)
         if not names:
@@ -74,17 +74,20 @@ class ArchiveVolume(Volume):
         with await in_thread(tempfile.SpooledTemporaryFile, _SPOOL) as spool:
             async for piece in content:
                 await in_thread(spool.write, piece)
-            await self._put_file(names, spool, mode if mode is not None else (old.mode & 0o7777 if old else 0o644))
+            if mode is None:
+                mode = old.mode & 0o777 if old else NEW_FILE_MODE
+            await self._put_file(names, spool, mode & 0o777, mtime)
         return await self.stat("/".join(names))
 
-    async def _put_file(self, names: Sequence[str], spool: IO[bytes], mode: int) -> None:
+    async def _put_file(self, names: Sequence[str], spool: IO[bytes], mode: int, mtime: int) -> None:
         await self._make_directories(names[:-1])
         entry = await self._entry(f".{names[-1][:100]}.{time.monotonic_ns():x}.part", mode)
         entry.size = spool.tell()
+        entry.pax_headers = {"mtime": f"{mtime // 10**9}.{mtime % 10**9:09}"}
         spool.seek(0)
 
         async def archive() -> AsyncIterator[bytes]:
-            yield entry.tobuf()
+            yield entry.tobuf(tarfile.PAX_FORMAT)
             while piece := await in_thread(spool.read, _PIECE):
                 yield piece
             yield bytes(-entry.size % 512 + 1024)
@@ -139,15 +142,6 @@ class ArchiveVolume(Volume):
         if there is not None and there.is_dir != info.is_dir:
             raise PathError(f"{target!r} is a directory" if there.is_dir else f"{target!r} is not a directory")
         await self._script('mv -fT -- "$1" "$2"', old, new)
-
-    def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:  # noqa: ARG002 - always so
-        return manifest_each(self, source)
-
-    def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
-        return pack_each(self, source, there)
-
-    async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
-        await unpack_each(self, target, records)
 
     async def _regular(self, path: str) -> tuple[Sequence[str], FileInfo]:
         names = await self._follow(split_path(path), final=True)
