@@ -73,7 +73,6 @@ async def test_a_thousand_unchanged_files_cost_next_to_nothing(volume: Volume, h
         assert (copied.files, copied.size, copied.unchanged) == (0, 0, 1000)
         assert sum(map(len, sent)) < 100
         quicker.append(first / again)
-        print(f"first {first * 1e3:.1f} ms, again {again * 1e3:.1f} ms")
     assert max(quicker) > 3
     (here / "tree/0500").write_bytes(b"changed")
     _, copied = await timed("copy-0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import socket
@@ -21,7 +22,7 @@ from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.each import FileByFile
 from yaosb_jupyter.tai.volumes.link import LinkVolume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.tai.volumes.paths import split_path
+from yaosb_jupyter.tai.volumes.paths import path_errors, split_path
 from yaosb_jupyter.types import FileInfo
 
 MIB = 2**20
@@ -61,10 +62,14 @@ class EachVolume(FileByFile, LocalVolume):
 
     async def put(self, path: str, content: AsyncIterable[bytes], *, mode: int | None, mtime: int) -> FileInfo:
         info = await LocalVolume.write(self, path, content, mode=mode)
-        fd, _ = self._files.open_file(split_path(path))
+        await asyncio.to_thread(self._set_time, path, mtime)
+        return info
+
+    def _set_time(self, path: str, mtime: int) -> None:
+        with path_errors(path):
+            fd, _ = self._files.open_file(split_path(path))
         os.utime(fd, ns=(mtime, mtime))
         os.close(fd)
-        return info
 
 
 def names(directory: Path) -> list[str]:

@@ -95,7 +95,10 @@ async def test_x10_a_cancelled_upload_leaves_whole_files_only(manager: AsyncMana
     assert copying.cancelled()
 
     async def settled() -> bool:
-        found = await sandbox.files.list("copy")
+        try:
+            found = await sandbox.files.list("copy")
+        except NotFoundError:
+            return False
         return bool(found) and all(info.size == 2 * MIB and info.name.isdigit() for info in found)
 
     await until(settled)

@@ -27,7 +27,7 @@ async def guest_that(serve: Serve) -> AsyncIterator[LinkVolume]:
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     host = Connection(dialled=False, hello={})
-    guest = Connection(dialled=True, hello={}, handler=serve)
+    guest = Connection(dialled=True, hello={"features": ["files.manifest"]}, handler=serve)
     await loop.connect_accepted_socket(lambda: host, ours)
     await loop.connect_accepted_socket(lambda: guest, theirs)
     await host.ready()
@@ -147,7 +147,9 @@ async def test_a_silent_guest_is_told_and_not_waited_for(monkeypatch: pytest.Mon
             volume.list,
             lambda: volume.remove("file"),
             lambda: anext(volume.read("file")),
+            lambda: anext(volume.manifest("file")),
             lambda: anext(volume.pack("file")),
+            lambda: anext(volume.pack("file", pieces(b"x" * 3_000_000))),
             lambda: volume.write("file", pieces(b"x" * 3_000_000)),
             lambda: volume.unpack("file", pieces(b"x" * 3_000_000)),
         ]

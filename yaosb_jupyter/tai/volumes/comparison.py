@@ -68,9 +68,11 @@ class Comparison:
             elif record.kind == records.LEAVE:
                 self._leave()
                 yield records.encode(records.LEAVE)
-            elif (yield from self._is_here(record)):
-                self.same += 1
-                yield encode_stamp(record.name, decode_stamp(record)._replace(digest=b""))
+            else:
+                stamp = decode_stamp(record)
+                if (yield from self._is_here(record.name, stamp)):
+                    self.same += 1
+                    yield encode_stamp(record.name, stamp._replace(digest=b""))
 
     def close(self) -> None:
         while self._opened:
@@ -89,15 +91,16 @@ class Comparison:
         except OSError:
             return _MISSING
 
-    def _is_here(self, record: records.Record) -> Generator[bytes, None, bool]:
-        directory, name = (self._opened[-1], record.name) if self._opened else (None, str(self._target))
+    def _is_here(self, name: str, stamp: Stamp) -> Generator[bytes, None, bool]:
+        directory = self._opened[-1] if self._opened else None
+        name = name or str(self._target)
         try:
             status = os.lstat(name, dir_fd=directory)
         except OSError:
             return False
         if not stat.S_ISREG(status.st_mode):
             return False
-        return (yield from is_same(decode_stamp(record), status, digest_of(directory, name)))
+        return (yield from is_same(stamp, status, digest_of(directory, name)))
 
 
 async def comparing(manifest: AsyncIterable[bytes], comparison: Comparison, path: str) -> AsyncGenerator[bytes]:
