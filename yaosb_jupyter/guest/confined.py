@@ -66,7 +66,7 @@ class ConfinedDirectory:
                 kept = mode_of_replaced(directory, name)
                 staged = StagedFile(os.dup(directory), name, _first(mode, kept, NEW_FILE_MODE) & 0o777)
             try:
-                self.give(staged.fd)
+                self.give(staged.fd, staged.status)
             except BaseException:
                 staged.discard()
                 raise
@@ -119,13 +119,12 @@ class ConfinedDirectory:
             with self._place(root, target) as (new_directory, new_name):
                 os.rename(old_name, new_name, src_dir_fd=old_directory, dst_dir_fd=new_directory)
 
-    def give(self, fd: int) -> None:
+    def give(self, fd: int, status: os.stat_result) -> None:
         """Gives what we made to the sandbox's user. Only root can; else it is ours, and so is the sandbox's user."""
         if os.geteuid() == 0:
             if self._owner is None:
-                status = os.stat(self._directory)
-                self._owner = (status.st_uid, status.st_gid)
-            status = os.fstat(fd)
+                found = os.stat(self._directory)
+                self._owner = (found.st_uid, found.st_gid)
             if (status.st_uid, status.st_gid) != self._owner:
                 os.fchown(fd, *self._owner)
 
@@ -194,7 +193,7 @@ class ConfinedDirectory:
         fd = os.open(name, READ_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
         try:
             os.fchmod(fd, mode)  # whatever our umask
-            self.give(fd)
+            self.give(fd, os.fstat(fd))
         finally:
             os.close(fd)
 

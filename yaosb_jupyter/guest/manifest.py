@@ -99,14 +99,12 @@ def survey(open_top: Callable[[], int], checksum: bool) -> Iterator[bytes]:
             yield encode_stamp("", stamp_of(status)._replace(digest=digest))
             return
         pending = bytearray(records.encode(records.ENTER))
-        for place in walk(top):
-            if place.status is None:
-                pending += records.encode(records.LEAVE)
-            elif stat.S_ISDIR(place.status.st_mode):
-                pending += records.encode(records.ENTER, place.name)
-            elif stat.S_ISREG(place.status.st_mode):
+        for place in walk(top, stats=True):
+            if place.kind == records.FILE and place.status:
                 digest = (yield from digest_of(place.directory, place.name)) if checksum else b""
                 pending += encode_stamp(place.name, stamp_of(place.status)._replace(digest=digest))
+            elif place.kind != records.SKIP:
+                pending += records.encode(place.kind, place.name)
             yield b""
             if len(pending) > BATCH:
                 yield bytes(pending)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Callable, Iterator, List, Mapping, Set
+from typing import Callable, Generator, Iterator, List, Mapping, Set
 
 from . import records
 from .confined import READ
@@ -20,12 +20,13 @@ class Packer:
     """Packs what ``open_top`` opens to be read: a file or a directory, without the files that are as ``there`` tells.
 
     It counts while it goes: ``files``, ``done`` bytes of ``total``, ``path`` where it is, ``skipped`` paths (the first
-    of them), which are those of links and special files.
+    of them), which are those of links and special files. Where nobody wants to know the total, it is not ``measured``.
     """
 
-    def __init__(self, open_top: Callable[[], int], there: Mapping[str, Stamp]) -> None:
+    def __init__(self, open_top: Callable[[], int], there: Mapping[str, Stamp], *, measured: bool = True) -> None:
         self._open_top = open_top
         self._there = there
+        self._measured = measured
         self._same: Set[str] = set()
         self._pending = bytearray()
         self.path = ""
@@ -45,46 +46,49 @@ class Packer:
         try:
             status = os.fstat(top)
             if stat.S_ISDIR(status.st_mode):
-                yield from self._measure(top)
+                if self._measured or self._there:
+                    yield from self._measure(top)
                 yield from self._pack_directory(top, status.st_mode)
+            elif (yield from self._is_there("", status, digest_of_open(top))):
+                self._put(records.encode(records.SKIP))
             else:
-                yield from self._count("", status, digest_of_open(top))
+                self.total = status.st_size
                 self._put(records.encode_total(self.total))
-                if self._same:
-                    self._put(records.encode(records.SKIP))
-                else:
-                    yield from self._pack_file(top, "", status)
+                yield from self._pack_file(top, "", status)
             self._put(records.encode(records.END))
             yield self._take()
         finally:
             os.close(top)
 
     def _measure(self, top: int) -> Iterator[bytes]:
-        for place in walk(top):
-            if place.status is not None and stat.S_ISREG(place.status.st_mode):
-                yield from self._count(place.path, place.status, digest_of(place.directory, place.name))
+        for place in walk(top, stats=True):
+            if place.status is None or place.kind != records.FILE:
+                continue
+            if place.path not in self._there or not (
+                yield from self._is_there(place.path, place.status, digest_of(place.directory, place.name))
+            ):
+                self.total += place.status.st_size
             yield b""
         self._put(records.encode_total(self.total))
 
-    def _count(self, path: str, status: os.stat_result, digest: Digest) -> Iterator[bytes]:
+    def _is_there(self, path: str, status: os.stat_result, digest: Digest) -> Generator[bytes, None, bool]:
         stamp = self._there.get(path)
-        if stamp is not None and (yield from is_same(stamp, status, digest)):
-            self._same.add(path)
-        else:
-            self.total += status.st_size
+        if stamp is None or not (yield from is_same(stamp, status, digest)):
+            return False
+        self._same.add(path)
+        return True
 
     def _pack_directory(self, top: int, mode: int) -> Iterator[bytes]:
         self._put(records.encode(records.ENTER, "", mode))
-        for place in walk(top):
+        for place in walk(top, stats=False):
             self.path = place.path
-            if place.status is None:
-                self._put(records.encode(records.LEAVE))
-            elif stat.S_ISDIR(place.status.st_mode):
-                self._put(records.encode(records.ENTER, place.name, place.status.st_mode))
-            elif not stat.S_ISREG(place.status.st_mode):
+            if place.kind == records.FILE:
+                if place.path not in self._same:
+                    yield from self._pack_entry(place)
+            elif place.kind == records.SKIP:
                 self._skip(place)
-            elif place.path not in self._same:
-                yield from self._pack_entry(place)
+            else:
+                self._put(records.encode(place.kind, place.name, place.status.st_mode if place.status else 0))
             yield self._take() if len(self._pending) >= BATCH else b""
 
     def _pack_entry(self, place: Place) -> Iterator[bytes]:

@@ -18,24 +18,24 @@ _NAMED = _WRITE | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 class StagedFile:
-    """A new file in the directory ``directory``, a descriptor that this object takes over, to be called ``name``.
+    """A new file in the directory ``directory``, a descriptor that this object takes over if ``owned``, to be ``name``.
 
     Where nothing is to be replaced it has no name until then, if the file system can do that: one change of the
     directory in place of two, and nothing to clean up after a crash. Else it has a temporary one. In a ``fresh``
     directory, which nobody looks for yet, it has its own from the start. Raises `OSError`.
     """
 
-    def __init__(self, directory: int, name: str, mode: int, *, fresh: bool = False) -> None:
+    def __init__(self, directory: int, name: str, mode: int, *, owned: bool = True, fresh: bool = False) -> None:
         self._directory = directory
         self.name = name
+        self._owned = owned
         self._fresh = fresh
         self._temporary = ""
         self.fd = -1
         try:
             self.fd = self._create(mode)
-            status = os.fstat(self.fd)
-            self.inode = status.st_ino
-            if stat.S_IMODE(status.st_mode) != mode:  # our umask, or a default of the directory's
+            self.status = os.fstat(self.fd)
+            if stat.S_IMODE(self.status.st_mode) != mode:  # our umask, or a default of the directory's
                 os.fchmod(self.fd, mode)
         except BaseException:
             self.discard()
@@ -47,7 +47,13 @@ class StagedFile:
             rest = rest[os.write(self.fd, rest) :]
 
     def commit(self) -> os.stat_result:
-        """Takes the name; the file is whole from the first moment it is seen there."""
+        """Takes the name; what is told of the file."""
+        status = os.fstat(self.fd)
+        self.take_name()
+        return status
+
+    def take_name(self) -> None:
+        """The file is whole from the first moment it is seen there."""
         if not self._temporary:
             try:
                 self._link(self.name)
@@ -57,9 +63,7 @@ class StagedFile:
         if self._temporary and not self._fresh:
             os.rename(self._temporary, self.name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
         self._temporary = ""
-        status = os.fstat(self.fd)
         self.discard()
-        return status
 
     def discard(self) -> None:
         """Lets go, removing what was not committed. Idempotent."""
@@ -73,7 +77,8 @@ class StagedFile:
         finally:
             if self.fd >= 0:
                 os.close(self.fd)
-            os.close(self._directory)
+            if self._owned:
+                os.close(self._directory)
             self.fd = self._directory = -1
 
     def _create(self, mode: int) -> int:

@@ -27,7 +27,7 @@ class Destination(Protocol):
     def file(self, mode: int) -> StagedFile:
         """The file, to be written."""
 
-    def give(self, fd: int) -> None:
+    def give(self, fd: int, status: os.stat_result) -> None:
         """Gives what was made below to whom it is for."""
 
 
@@ -153,19 +153,20 @@ class Unpacker:
                 staged = StagedDirectory(os.dup(above.fd), name) if above else self._destination.new_directory()
                 fd = staged.fd
         self._levels.append(Level(fd, self.path, set(), fresh, staged))
+        status = os.fstat(fd)
         if above:
-            _note(above, os.fstat(fd).st_ino)
+            _note(above, status.st_ino)
         if fresh:
             os.fchmod(fd, mode | 0o700 if above else NEW_DIRECTORY_MODE)  # whatever our umask
-            self._destination.give(fd)
+            self._destination.give(fd, status)
 
     def _begin(self, name: str, mode: int) -> None:
         if not self._levels:
             self._staged = self._destination.file(mode)
             return
         level = self._levels[-1]
-        self._staged = StagedFile(os.dup(level.fd), name, mode, fresh=level.fresh)
-        self._destination.give(self._staged.fd)
+        self._staged = StagedFile(level.fd, name, mode, owned=False, fresh=level.fresh)
+        self._destination.give(self._staged.fd, self._staged.status)
 
     def _more(self, content: Buffer) -> None:
         if self._staged is None:
@@ -179,9 +180,9 @@ class Unpacker:
         if self._levels and not self._levels[-1].fresh:
             level = self._levels[-1]
             _refuse_second(level, self._staged.name)
-            _note(level, self._staged.inode)
+            _note(level, self._staged.status.st_ino)
         os.utime(self._staged.fd, ns=(self._mtime, self._mtime))
-        self._staged.commit()
+        self._staged.take_name()
         self._staged = None
         self.files += 1
 

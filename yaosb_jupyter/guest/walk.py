@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
+from . import records
 from .confined import READ_DIRECTORY
-from .records import MAX_DEPTH
 
 _CHANGED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
@@ -22,54 +21,68 @@ class TreeError(OSError):
 
 
 class Place(NamedTuple):
-    """A name in an open directory and its path from the top; after a directory's last name one without ``status``."""
+    """A name in an open directory and its path from the top.
+
+    ``kind``: `records.ENTER` for a directory, FILE, SKIP for anything else, LEAVE after a directory's last name.
+    ``status`` is there of directories, and of files where it was asked for.
+    """
 
     directory: int
     name: str
     path: str
+    kind: int
     status: Optional[os.stat_result]
 
 
-Level = Tuple[int, str, Iterator[str]]
+Level = Tuple[int, str, Iterator["os.DirEntry[str]"]]
 
 
-def walk(top: int) -> Iterator[Place]:
+def walk(top: int, stats: bool) -> Iterator[Place]:
     """What is in the directory ``top`` and below it, by name, directories before what is in them, links not followed.
 
     What is gone or changed by the time it is looked at is left out. Raises `TreeError`.
     """
-    levels: List[Level] = [(top, "", iter(sorted(os.listdir(top))))]
+    levels: List[Level] = [(top, "", _entries(top))]
     try:
         while levels:
-            directory, above, names = levels[-1]
-            name = next(names, None)
-            if name is None:
-                yield Place(directory, "", above, None)
+            directory, above, entries = levels[-1]
+            entry = next(entries, None)
+            if entry is None:
+                yield Place(directory, "", above, records.LEAVE, None)
                 levels.pop()
                 if levels:
                     os.close(directory)
                 continue
+            name = entry.name
             path = "%s/%s" % (above, name) if above else name
+            kind, status = records.SKIP, None
             try:
-                status = os.lstat(name, dir_fd=directory)
-                if stat.S_ISDIR(status.st_mode):
+                if entry.is_file(follow_symlinks=False):
+                    kind, status = records.FILE, entry.stat(follow_symlinks=False) if stats else None
+                elif entry.is_dir(follow_symlinks=False):
                     levels.append(_level(directory, name, path, len(levels)))
+                    kind, status = records.ENTER, os.fstat(levels[-1][0])
             except OSError as error:
                 if error.errno in _CHANGED:
                     continue
                 raise TreeError.of(error, path) from error
-            yield Place(directory, name, path, status)
+            yield Place(directory, name, path, kind, status)
     finally:
         for opened, _, _ in levels[1:]:
             os.close(opened)
 
 
 def _level(directory: int, name: str, path: str, depth: int) -> Level:
-    if depth >= MAX_DEPTH:
+    if depth >= records.MAX_DEPTH:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     fd = os.open(name, READ_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
     try:
-        return fd, path, iter(sorted(os.listdir(fd)))
+        return fd, path, _entries(fd)
     except BaseException:
         os.close(fd)
         raise
+
+
+def _entries(fd: int) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(fd) as found:
+        return iter(sorted(found, key=lambda entry: entry.name))

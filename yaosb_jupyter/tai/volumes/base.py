@@ -76,7 +76,8 @@ class Volume(ABC):
         Files that are there with the same size, mode and time are not sent; with ``checksum``, those with the same
         content and mode, whatever their time. Links and special files below ``source`` are left out, and told.
         """
-        here = source_here(source, await stamps_of(self.manifest(target, checksum=checksum), target))
+        there = await stamps_of(self.manifest(target, checksum=checksum), target)
+        here = source_here(source, there, measured=progress is not None)
 
         async def pieces() -> AsyncIterator[bytes]:
             async with aclosing(in_slices(here.steps())) as slices:

@@ -116,7 +116,7 @@ class LocalVolume(Volume):
                     yield piece
 
     async def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
-        found = self._source(source, {} if there is None else await stamps_of(there, source))
+        found = self._source(source, {} if there is None else await stamps_of(there, source), measured=True)
         async with aclosing(in_slices(found.steps())) as pieces:
             async for piece in pieces:
                 if piece:
@@ -131,21 +131,26 @@ class LocalVolume(Volume):
         self, source: Path, target: str, progress: Report | None = None, *, checksum: bool = False
     ) -> Copied:
         there = await stamps_of(self.manifest(target, checksum=checksum), target)
-        return await copy_directly(source_here(source, there), self._target(target), progress)
+        here = source_here(source, there, measured=progress is not None)
+        return await copy_directly(here, self._target(target), progress)
 
     async def pull(
         self, source: str, target: Path, progress: Report | None = None, *, checksum: bool = False
     ) -> Copied:
-        there = await stamps_of(comparing(self.manifest(source, checksum=checksum), Comparison(target), source), source)
-        return await copy_directly(self._source(source, there), target_here(target), progress)
+        there: Mapping[str, Stamp] = {}
+        if await in_thread(target.exists):
+            manifest = self.manifest(source, checksum=checksum)
+            there = await stamps_of(comparing(manifest, Comparison(target), source), source)
+        found = self._source(source, there, measured=progress is not None)
+        return await copy_directly(found, target_here(target), progress)
 
     def _opener(self, path: str) -> Callable[[], int]:
         with path_errors(path, self._sandbox):
             names = split_path(path, self._mounts)
         return lambda: self._files.open_tree(names)
 
-    def _source(self, path: str, there: Mapping[str, Stamp]) -> Source:
-        return Source(packer=Packer(self._opener(path), there), path=path, sandbox=self._sandbox)
+    def _source(self, path: str, there: Mapping[str, Stamp], *, measured: bool) -> Source:
+        return Source(packer=Packer(self._opener(path), there, measured=measured), path=path, sandbox=self._sandbox)
 
     def _target(self, path: str) -> Target:
         with path_errors(path, self._sandbox):

@@ -46,7 +46,7 @@ class Here:
         finally:
             os.close(parent)
 
-    def give(self, fd: int) -> None:
+    def give(self, fd: int, status: os.stat_result) -> None:
         """What is made here is ours."""
 
 
@@ -86,9 +86,13 @@ def told_of(steps: Iterator[bytes], path: str, sandbox: str = "") -> Steps:
         yield from steps
 
 
-def source_here(path: Path, there: Mapping[str, Stamp]) -> Source:
-    """A file or directory of this machine, without the files that are as ``there`` tells."""
-    return Source(packer=Packer(lambda: file_or_directory(os.open(path, READ)), there), path=str(path))
+def source_here(path: Path, there: Mapping[str, Stamp], *, measured: bool) -> Source:
+    """A file or directory of this machine, without the files that are as ``there`` tells; see `Packer`."""
+
+    def open_top() -> int:
+        return file_or_directory(os.open(path, READ))
+
+    return Source(packer=Packer(open_top, there, measured=measured), path=str(path))
 
 
 def target_here(path: Path) -> Target:
@@ -114,7 +118,7 @@ async def copy_directly(source: Source, target: Target, tell: Report | None) -> 
     def steps() -> Steps:
         try:
             for piece in source.steps():
-                yield from target.feed(piece)
+                yield from target.feed(piece) if piece else (piece,)
             target.finish()
         finally:
             target.unpacker.close()
