@@ -52,14 +52,17 @@ from yaosb_jupyter.types import (
     PoolLimits,
     PoolSpec,
     PoolTimeouts,
+    ProxyHealth,
     PullProgress,
     SandboxInfo,
     SandboxStats,
+    ServerEvent,
 )
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from yaosb_jupyter.blocking.attachment import Attachment
     from yaosb_jupyter.blocking.command import Command
     from yaosb_jupyter.blocking.entry import connect, init, manager
     from yaosb_jupyter.blocking.manager import Manager
@@ -70,13 +73,16 @@ if TYPE_CHECKING:
     from yaosb_jupyter.core.sandbox import AsyncSandbox
     from yaosb_jupyter.daemon.connect import connect_async
     from yaosb_jupyter.settings import Settings, load_settings
+    from yaosb_jupyter.tai.connect.base import AsyncAttachment
 
     __version__: str
 
 _HOME = {
+    "AsyncAttachment": "tai.connect.base",
     "AsyncCommand": "core.background",
     "AsyncManager": "core.manager",
     "AsyncSandbox": "core.sandbox",
+    "Attachment": "blocking.attachment",
     "Command": "blocking.command",
     "CommandStream": "blocking.stream",
     "Manager": "blocking.manager",
@@ -92,9 +98,11 @@ _HOME = {
 
 __all__ = [
     "AlreadyExistsError",
+    "AsyncAttachment",
     "AsyncCommand",
     "AsyncManager",
     "AsyncSandbox",
+    "Attachment",
     "AuthError",
     "Command",
     "CommandInfo",
@@ -137,6 +145,7 @@ __all__ = [
     "PortMapping",
     "PortUnavailableError",
     "ProtocolError",
+    "ProxyHealth",
     "PullProgress",
     "RuntimeUnavailableError",
     "Sandbox",
@@ -144,6 +153,7 @@ __all__ = [
     "SandboxInfo",
     "SandboxLostError",
     "SandboxStats",
+    "ServerEvent",
     "Settings",
     "Status",
     "TerminalSize",

@@ -91,6 +91,23 @@ class Exit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServerEvent:
+    """An event of an event stream; ``id`` the last that the server gave, ``""`` for none yet."""
+
+    data: str
+    event: str = "message"
+    id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyHealth:
+    """The proxy as it answers: its ``address`` on this machine, and how many ports have links there."""
+
+    address: str
+    links: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileInfo:
     """One file. ``path`` is relative to the workspace, ``size`` bytes, ``mtime`` seconds since 1970."""
 

@@ -21,6 +21,7 @@ from yaosb_jupyter.blocking import entry
 from yaosb_jupyter.blocking import files as blocking_files
 from yaosb_jupyter.blocking import loop as blocking_loop
 from yaosb_jupyter.blocking import stream as blocking_stream
+from yaosb_jupyter.blocking.attachment import Attachment
 from yaosb_jupyter.blocking.command import Command
 from yaosb_jupyter.blocking.connection import Connection
 from yaosb_jupyter.blocking.entry import connect, init
@@ -35,6 +36,7 @@ from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import AlreadyExistsError, ExecFailedError, NotAvailableError, NotFoundError
 from yaosb_jupyter.tai.bytestream import ByteStream
+from yaosb_jupyter.tai.connect.base import AsyncAttachment
 from yaosb_jupyter.types import Exit, Output
 
 
@@ -72,6 +74,7 @@ RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"
         (async_command.CommandStream, blocking_stream.CommandStream),
         (AsyncCommand, Command),
         (ByteStream, Connection),
+        (AsyncAttachment, Attachment),
     ],
 )
 def test_both_faces_have_the_same_methods_and_parameters(asynchronous: type, blocking_face: type) -> None:

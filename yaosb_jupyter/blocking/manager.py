@@ -16,7 +16,7 @@ from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Progress
 from yaosb_jupyter.options import CreateFields
 from yaosb_jupyter.settings import Settings
-from yaosb_jupyter.types import ExecResult, PoolInfo, PoolSpec, SandboxInfo
+from yaosb_jupyter.types import ExecResult, PoolInfo, PoolSpec, ProxyHealth, SandboxInfo
 from yaosb_jupyter.units import DurationLike
 
 
@@ -122,6 +122,10 @@ class Manager(Face):
 
     def pull_image(self, image: str, *, pool: str = "", progress: Progress | None = None) -> None:
         self._run(lambda: self._inner.pull_image(image, pool=pool, progress=progress))
+
+    def proxy_healthz(self) -> ProxyHealth:
+        """That the proxy behind `Sandbox.proxy` answers, and its address. Raises `UnavailableError`."""
+        return self._run(self._inner.proxy_healthz)
 
     def close(self) -> None:
         """Lets go; sandboxes go on."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Self, Unpack, cast, overload
+from typing import Any, Literal, Self, Unpack, cast, overload
 
+from yaosb_jupyter.blocking.attachment import Attachment
 from yaosb_jupyter.blocking.command import Command
 from yaosb_jupyter.blocking.connection import Connection
 from yaosb_jupyter.blocking.face import Face, feed
 from yaosb_jupyter.blocking.files import Files
 from yaosb_jupyter.blocking.loop import Calls, Loop
 from yaosb_jupyter.blocking.stream import CommandStream
+from yaosb_jupyter.core.attaching import AttachFields, Protocol
 from yaosb_jupyter.core.execution import CommandFields, CommandLine, ExecFields, OnOutput
 from yaosb_jupyter.core.sandbox import SHELL, AsyncSandbox
 from yaosb_jupyter.options import TerminalSizeLike
-from yaosb_jupyter.types import CommandInfo, ExecResult, LogChunk, SandboxInfo, SandboxStats
+from yaosb_jupyter.types import CommandInfo, ExecResult, LogChunk, SandboxInfo, SandboxStats, ServerEvent
 from yaosb_jupyter.units import DurationLike, SizeLike
 
 Stdin = str | bytes | Iterable[bytes] | Iterable[str]
@@ -204,6 +206,28 @@ class Sandbox(Face):
     def dial(self, port: int) -> Connection:
         """Connects to a TCP port inside, published or not; see `AsyncSandbox.dial`. Close what you dial."""
         return Connection(self._loop, self._run(lambda: self._inner.dial(port)))
+
+    def proxy(self, port: int, path: str = "/") -> str:
+        """A URL that works on this machine, for a browser too, of a TCP port inside; see `AsyncSandbox.proxy`."""
+        return self._run(lambda: self._inner.proxy(port, path))
+
+    @overload
+    def attach(
+        self, port: int, protocol: Literal["ws"] = "ws", **fields: Unpack[AttachFields]
+    ) -> Attachment[str | bytes]: ...
+
+    @overload
+    def attach(
+        self, port: int, protocol: Literal["sse"], **fields: Unpack[AttachFields]
+    ) -> Attachment[ServerEvent]: ...
+
+    @overload
+    def attach(self, port: int, protocol: Literal["tcp"], **fields: Unpack[AttachFields]) -> Attachment[bytes]: ...
+
+    def attach(self, port: int, protocol: Protocol = "ws", **fields: Unpack[AttachFields]) -> Attachment[Any]:
+        """Connects to a server inside in its own protocol: ``"ws"``, ``"sse"``, ``"tcp"``; see `AsyncSandbox`."""
+        inner = self._run(lambda: self._inner.attach(port, cast(Any, protocol), **fields))
+        return Attachment(self._loop, inner)
 
     def kill_process(self, pattern: str) -> Sequence[int]:
         """Ends the processes whose full command line matches the regular expression; returns their pids inside."""

@@ -17,7 +17,16 @@ from yaosb_jupyter.options import CreateOptions, ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import CommandInfo, ListFilter, LogChunk, PoolInfo, PoolSpec, SandboxInfo, SandboxStats
+from yaosb_jupyter.types import (
+    CommandInfo,
+    ListFilter,
+    LogChunk,
+    PoolInfo,
+    PoolSpec,
+    ProxyHealth,
+    SandboxInfo,
+    SandboxStats,
+)
 
 if TYPE_CHECKING:
     from yaosb_jupyter.core.controller import Controller
@@ -75,6 +84,13 @@ class CallerService(Service):
     async def dial(self, ref: str, port: int) -> ByteStream:
         with self._sandbox(ref) as entry:
             return await self._controller.usage.dial(entry, port)
+
+    async def proxy(self, ref: str, port: int, path: str = "/") -> str:
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.proxy(entry, port, path)
+
+    async def proxy_healthz(self) -> ProxyHealth:
+        return await self._state.proxy.healthz()
 
     async def spawn(self, ref: str, options: ExecOptions) -> CommandInfo:
         with self._sandbox(ref) as entry:

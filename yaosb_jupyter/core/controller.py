@@ -25,6 +25,7 @@ from yaosb_jupyter.core.tasks import Tasks, log_error
 from yaosb_jupyter.core.usage import Usage
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.settings import Settings
+from yaosb_jupyter.tai.proxy.server import Proxy
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import PoolSpec
 
@@ -119,6 +120,7 @@ class Controller:
             self._reaping.cancel()
             await asyncio.gather(self._reaping, return_exceptions=True)
         await self.follower.close()
+        await self._state.proxy.close()
         await self.usage.close()
         for entry in self._state.table:
             if entry.build is not None:
@@ -146,5 +148,6 @@ async def _make_state(settings: Settings, opener: Opener, clock: Clock) -> State
         table=Table(),
         pools=Pools(make_pool),
         tasks=Tasks(),
+        proxy=Proxy(clock.monotonic),
         alarm=Alarm(clock),
     )

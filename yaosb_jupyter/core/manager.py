@@ -20,7 +20,7 @@ from yaosb_jupyter.core.service import Caller, Progress, Service
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.options import CreateFields, CreateOptions
 from yaosb_jupyter.settings import Settings, load_settings
-from yaosb_jupyter.types import ExecResult, ListFilter, PoolInfo, PoolSpec, SandboxInfo
+from yaosb_jupyter.types import ExecResult, ListFilter, PoolInfo, PoolSpec, ProxyHealth, SandboxInfo
 from yaosb_jupyter.units import DurationLike
 
 
@@ -143,6 +143,10 @@ class AsyncManager:
 
     async def pull_image(self, image: str, *, pool: str = "", progress: Progress | None = None) -> None:
         await self._service.pull_image(image, pool, progress)
+
+    async def proxy_healthz(self) -> ProxyHealth:
+        """That the proxy behind `AsyncSandbox.proxy` answers, and its address. Raises `UnavailableError`."""
+        return await self._service.proxy_healthz()
 
     async def close(self) -> None:
         """Lets go; sandboxes go on."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any, Self, Unpack, cast, overload
+from typing import Any, Literal, Self, Unpack, cast, overload
+from weakref import WeakSet
 
 from yaosb_jupyter.checks import check_number, check_text
+from yaosb_jupyter.core.attaching import AttachFields, Protocol, attach
 from yaosb_jupyter.core.background import AsyncCommand
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.execution import (
@@ -23,8 +25,9 @@ from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.options import MAX_PIDS, ExecOptions, TerminalSizeLike
 from yaosb_jupyter.tai.bytestream import ByteStream
+from yaosb_jupyter.tai.connect.base import AsyncAttachment
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import CommandInfo, ExecResult, LogChunk, SandboxInfo, SandboxStats
+from yaosb_jupyter.types import CommandInfo, ExecResult, LogChunk, SandboxInfo, SandboxStats, ServerEvent
 from yaosb_jupyter.units import DurationLike, parse_duration
 
 SHELL = ("sh", "-c", 'exec "$(command -v bash || command -v sh)"')
@@ -42,6 +45,7 @@ class AsyncSandbox:
         self._service = service
         self._info = info
         self._streams: set[CommandStream[Any]] = set()
+        self._attached: WeakSet[AsyncAttachment[Any]] = WeakSet()
         self.files = Files(service, info.uid, info.id)
 
     @property
@@ -240,6 +244,45 @@ class AsyncSandbox:
         check_number("port", port, 1, 65535)
         return await self._service.dial(self.uid, port)
 
+    async def proxy(self, port: int, path: str = "/") -> str:
+        """A URL that works on this machine, for a browser too, of what listens (or will) at a TCP port inside.
+
+        Published or not, in every network mode; HTTP, event streams and WebSockets pass. Pages are shown with an origin
+        of their own, without cookies and storage. The URL is a secret for one port: whoever has it gets in, until 12
+        hours after it was last asked for, or until the sandbox is stopped or removed. ``path`` may hold a query. Raises
+        `NotRunningError`, `InvalidOptionError`.
+        """
+        return await self._service.proxy(self.uid, port, path)
+
+    @overload
+    async def attach(
+        self, port: int, protocol: Literal["ws"] = "ws", **fields: Unpack[AttachFields]
+    ) -> AsyncAttachment[str | bytes]: ...
+
+    @overload
+    async def attach(
+        self, port: int, protocol: Literal["sse"], **fields: Unpack[AttachFields]
+    ) -> AsyncAttachment[ServerEvent]: ...
+
+    @overload
+    async def attach(
+        self, port: int, protocol: Literal["tcp"], **fields: Unpack[AttachFields]
+    ) -> AsyncAttachment[bytes]: ...
+
+    async def attach(
+        self, port: int, protocol: Protocol = "ws", **fields: Unpack[AttachFields]
+    ) -> AsyncAttachment[Any]:
+        """Connects to a server inside in its own protocol, published or not: see `AsyncAttachment`, `AttachFields`.
+
+        ``"ws"`` a WebSocket: messages, text or bytes. ``"sse"`` an event stream: `ServerEvent`; lost, it is connected
+        again from its last event on, unless the server answers that there is no more. ``"tcp"``: bytes. Raises
+        `PortUnavailableError` where nothing listens or answers in time, `ProtocolError` where it speaks another
+        protocol, with its status and the beginning of what it says, `NotRunningError`, `InvalidOptionError`.
+        """
+        attached = await attach(lambda: self._service.dial(self.uid, port), self.id, port, protocol, fields)
+        self._attached.add(attached)
+        return attached
+
     async def kill_process(self, pattern: str) -> Sequence[int]:
         """Ends the processes whose full command line matches the regular expression; returns their pids inside."""
         check_text("pattern", pattern)
@@ -254,6 +297,8 @@ class AsyncSandbox:
         """Lets go: streams begun here are ended, the sandbox stays."""
         for stream in list(self._streams):
             await stream.aclose()
+        for attached in list(self._attached):
+            await attached.close()
 
     async def _begin(self, options: ExecOptions) -> ExecStream:
         return await self._service.exec_stream(self.uid, options)

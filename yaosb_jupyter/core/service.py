@@ -21,6 +21,7 @@ from yaosb_jupyter.types import (
     LogChunk,
     PoolInfo,
     PoolSpec,
+    ProxyHealth,
     PullProgress,
     SandboxInfo,
     SandboxStats,
@@ -84,6 +85,18 @@ class Service(ABC):
 
         Raises `PortUnavailableError` where nothing listens there, `NotAvailableError` where its pool cannot.
         """
+
+    @abstractmethod
+    async def proxy(self, ref: str, port: int, path: str = "/") -> str:
+        """A URL of this machine's loopback for what listens, or will, at a port inside; use while bytes move.
+
+        Whoever has it gets in: it holds a secret, and leads nowhere 12 hours after it was last asked for, or when the
+        sandbox is stopped or removed. Asked for again it is the same.
+        """
+
+    @abstractmethod
+    async def proxy_healthz(self) -> ProxyHealth:
+        """That the proxy answers, and where. Raises `UnavailableError`."""
 
     @abstractmethod
     async def spawn(self, ref: str, options: ExecOptions) -> CommandInfo:

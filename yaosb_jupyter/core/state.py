@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yaosb_jupyter.choices import Network
+from yaosb_jupyter.choices import Network, Status
 from yaosb_jupyter.core.clock import Alarm, Clock
 from yaosb_jupyter.core.entry import Entry, Table
 from yaosb_jupyter.core.labels import to_labels
@@ -14,9 +14,12 @@ from yaosb_jupyter.core.pool import Pool, Pools
 from yaosb_jupyter.core.records import RecordStore
 from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.settings import Settings
+from yaosb_jupyter.tai.proxy.server import Proxy
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import SandboxRecord
+
+_ENDED = frozenset({Status.STOPPED, Status.FAILED, Status.REMOVING})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,7 @@ class State:
     table: Table
     pools: Pools
     tasks: Tasks
+    proxy: Proxy
     alarm: Alarm
     """The reaper's."""
 
@@ -43,6 +47,8 @@ class State:
     async def save(self, entry: Entry, **changes: Any) -> None:
         """Changes the record, in memory at once, then on disk. The caller holds the entry's lock."""
         record = entry.update(last_active=entry.last_active(), **changes)
+        if record.status in _ENDED:
+            self.proxy.revoke(record.uid)
         await in_thread(self.store.save, record)
 
 

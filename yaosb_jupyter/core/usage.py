@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, aclosing, asynccontextmanager, co
 from datetime import datetime
 from typing import cast
 
+from yaosb_jupyter.checks import check_number
 from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.connections import TrackedByteStream
 from yaosb_jupyter.core.entry import Entry
@@ -29,6 +30,7 @@ from yaosb_jupyter.errors import (
 )
 from yaosb_jupyter.options import ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
+from yaosb_jupyter.tai.proxy.tickets import Target
 from yaosb_jupyter.tai.runtimes.base import ExecStream, Runtime
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import CommandInfo, LogChunk, SandboxStats
@@ -148,14 +150,16 @@ class Usage:
         return SandboxLostError(f"it ended while it was in use: {why}", sandbox=record.id, hint=hint)
 
     async def dial(self, entry: Entry, port: int) -> ByteStream:
-        """A connection to a port inside; to ask for one is use of the sandbox, and so are the bytes that move."""
-        if not 1 <= port <= 65535:
-            raise InvalidOptionError(f"port={port} is not valid", hint="accepted: 1 to 65535")
+        """A connection to a port inside; to get one is use of the sandbox, and so are the bytes that move.
+
+        To be refused is none: a page left open that tries again and again keeps no sandbox.
+        """
+        check_number("port", port, 1, 65535)
         self._check(entry, Call.EXEC)
         pool = self._state.pool_of(entry)
-        with entry.activity.span():
-            async with self._explained(entry), within(ASK, "connect", sandbox=entry.record.id, pool=pool.name):
-                inner = await pool.runtime.dial(entry.record.runtime_id, port)
+        async with self._explained(entry), within(ASK, "connect", sandbox=entry.record.id, pool=pool.name):
+            inner = await pool.runtime.dial(entry.record.runtime_id, port)
+        entry.activity.touch()
 
         async def lost(error: SandboxError) -> SandboxError:
             return await self.lost(entry, error) or error
@@ -163,6 +167,20 @@ class Usage:
         stream = TrackedByteStream(inner, used=entry.activity.touch, closed=self._connections.discard, lost=lost)
         self._connections.add(stream)
         return stream
+
+    async def proxy(self, entry: Entry, port: int, path: str) -> str:
+        """The URL of a port inside; to ask for it is use, and so are the bytes that move through it."""
+        check_number("port", port, 1, 65535)
+        self._check(entry, Call.EXEC)
+        self._state.pool_of(entry).host.info  # noqa: B018 - raises while its host cannot be reached
+
+        async def dial() -> ByteStream:
+            with naming(entry):
+                return await self.dial(entry, port)
+
+        entry.activity.touch()
+        target = Target(uid=entry.uid, name=entry.record.id, port=port, dial=dial)
+        return await self._state.proxy.url(target, path)
 
     async def kill_process(self, entry: Entry, pattern: str) -> Sequence[int]:
         """Pids of the processes ended. ``pattern`` is a regular expression over the full command line."""

@@ -28,6 +28,7 @@ from yaosb_jupyter.types import (
     LogChunk,
     PoolInfo,
     PoolSpec,
+    ProxyHealth,
     PullProgress,
     SandboxInfo,
     SandboxStats,
@@ -89,6 +90,12 @@ class RemoteService(Service):
 
     async def dial(self, ref: str, port: int) -> ByteStream:
         return await dial(self._line, ask.Dial(ref=ref, port=port))
+
+    async def proxy(self, ref: str, port: int, path: str = "/") -> str:
+        return await self._line.call(str, ask.Proxy(ref=ref, port=port, path=path))
+
+    async def proxy_healthz(self) -> ProxyHealth:
+        return await self._line.call(ProxyHealth, ask.ProxyHealthz())
 
     async def spawn(self, ref: str, options: ExecOptions) -> CommandInfo:
         chosen = replace(options, id=options.id or new_id())

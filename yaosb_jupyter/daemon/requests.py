@@ -135,6 +135,20 @@ class Dial(Request, op="dial"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Proxy(Request, op="proxy", repeatable=True):
+    """The value is a URL of the daemon's own listener."""
+
+    ref: str
+    port: int
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyHealthz(Request, op="proxy.healthz", repeatable=True):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
 class KillProcess(Request, op="kill-process"):
     ref: str
     pattern: str

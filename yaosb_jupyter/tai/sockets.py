@@ -1,8 +1,9 @@
-"""Ports of this host's own loopback."""
+"""Ports of this host."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from yaosb_jupyter.errors import PortUnavailableError
@@ -14,10 +15,10 @@ CLOSE_TIMEOUT = 5.0
 CHUNK = 2**18
 
 
-async def connect(port: int, *, sandbox: str) -> ByteStream:
-    """A TCP connection. Raises `PortUnavailableError`."""
+async def connect(port: int, *, sandbox: str, hosts: Sequence[str] = LOOPBACK) -> ByteStream:
+    """A TCP connection to the first of ``hosts`` that takes it. Raises `PortUnavailableError`."""
     failures: list[OSError] = []
-    for host in LOOPBACK:
+    for host in hosts:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 reader, writer = await asyncio.open_connection(host, port, limit=CHUNK)

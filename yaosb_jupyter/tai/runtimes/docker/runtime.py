@@ -51,6 +51,7 @@ from yaosb_jupyter.tai.runtimes.docker.logs import read_logs
 from yaosb_jupyter.tai.runtimes.docker.network import OwnNetwork
 from yaosb_jupyter.tai.runtimes.docker.options import DockerOptions
 from yaosb_jupyter.tai.runtimes.docker.processes import Processes
+from yaosb_jupyter.tai.runtimes.docker.published import dial_published
 from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, LinkKind, working_directory
 from yaosb_jupyter.tai.runtimes.docker.state import inspected, listed
 from yaosb_jupyter.tai.runtimes.docker.stats import StatsReader
@@ -273,7 +274,12 @@ class DockerRuntime(Runtime):
 
     async def dial(self, runtime_id: str, port: int) -> ByteStream:
         link = await self._parts.guests.link(runtime_id)
-        return await super().dial(runtime_id, port) if link is None else await link.dial(port)
+        if link is not None:
+            return await link.dial(port)
+        published = None
+        if self._engine.address.is_local:
+            published = await dial_published(await self.inspect(runtime_id), port, sandbox=runtime_id)
+        return published or await super().dial(runtime_id, port)
 
     async def kill_processes(self, runtime_id: str, pattern: str, grace: float = 2.0) -> Sequence[int]:
         """By the guest where it is the main process, which sees all; by the engine what that may not end."""

@@ -1,0 +1,64 @@
+"""Connections to servers of this process, without a sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, Unpack
+
+import pytest
+
+from yaosb_jupyter.core.attaching import AttachFields, attach
+from yaosb_jupyter.tai.bytestream import ByteStream
+from yaosb_jupyter.tai.connect.base import AsyncAttachment
+from yaosb_jupyter.tai.sockets import connect
+
+Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Listen = Callable[[Handle], Awaitable[int]]
+
+
+async def attach_to(port: int, protocol: str = "ws", **fields: Unpack[AttachFields]) -> AsyncAttachment[Any]:
+    """As `AsyncSandbox.attach`, to a port of this host."""
+
+    async def dial() -> ByteStream:
+        return await connect(port, sandbox="lab")
+
+    return await attach(dial, "lab", port, protocol, fields)
+
+
+@pytest.fixture
+async def listen() -> AsyncIterator[Listen]:
+    """Listens with a function of the connection, whose port it gives."""
+    async with AsyncExitStack() as stack:
+
+        async def begin(handle: Handle) -> int:
+            tasks: set[asyncio.Task[None]] = set()
+
+            async def handled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                task = asyncio.current_task()
+                assert task is not None
+                tasks.add(task)
+                try:
+                    await handle(reader, writer)
+                except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                    pass  # the test has left
+                finally:
+                    writer.close()
+
+            async def end() -> None:
+                server.close()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+            server = await asyncio.start_server(handled, "127.0.0.1", 0)
+            stack.push_async_callback(end)
+            return int(server.sockets[0].getsockname()[1])
+
+        yield begin
+
+
+async def head(reader: asyncio.StreamReader) -> str:
+    """A request's head, in lower case."""
+    return (await reader.readuntil(b"\r\n\r\n")).decode().lower()

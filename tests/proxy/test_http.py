@@ -1,0 +1,414 @@
+"""Requests and responses through the proxy, streaming both ways."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from tests.proxy.conftest import Clock, Serve, head, says, target
+from yaosb_jupyter.errors import InvalidOptionError, NotAvailableError, NotRunningError
+from yaosb_jupyter.tai.bytestream import ByteStream
+from yaosb_jupyter.tai.proxy import exchange
+from yaosb_jupyter.tai.proxy.server import Proxy
+from yaosb_jupyter.tai.proxy.tickets import LIFETIME, Target
+
+MIB = 2**20
+
+
+async def test_a_request_and_its_response(serve: Serve, browser: httpx.AsyncClient) -> None:
+    heads: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await head(reader))
+        writer.write(b"HTTP/1.1 201 Made\r\nX-Mine: yes\r\nSet-Cookie: a=b\r\nContent-Length: 5\r\n\r\nhello")
+
+    url = await serve(handle, "/a b/é?q=1&r=%20#part")
+    response = await browser.get(url, headers={"Cookie": "_xsrf=secret", "Authorization": "Bearer mine"})
+    assert (response.status_code, response.reason_phrase, response.text) == (201, "Made", "hello")
+    assert response.headers["x-mine"] == "yes"
+    assert response.headers["content-security-policy"] == "sandbox allow-scripts allow-forms allow-popups"
+    assert "set-cookie" not in response.headers
+    request = heads[0].decode().lower()
+    assert request.startswith("get /a%20b/%c3%a9?q=1&r=%20 http/1.1\r\n")
+    assert "authorization: bearer mine" in request
+    assert "cookie" not in request
+    assert "secret" not in request
+
+
+async def test_one_connection_serves_many_requests(serve: Serve) -> None:
+    url = await serve(says(b"ok"))
+    async with httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=1)) as browser:
+        for method in ("GET", "HEAD", "POST", "DELETE") * 3:
+            response = await browser.request(method, url, content=b"body" if method == "POST" else None)
+            assert response.status_code == 200
+            assert response.headers["content-length"] == "2"
+
+
+async def test_requests_sent_before_the_answers_get_theirs_in_turn(serve: Serve) -> None:
+    url = httpx.URL(await serve(says(b"answer")))
+    reader, writer = await asyncio.open_connection("127.0.0.1", url.port)
+    request = f"GET {url.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    writer.write(request * 4 + request.replace(b"localhost\r\n", b"localhost\r\nConnection: close\r\n"))
+    assert (await reader.read()).count(b"answer") == 5
+    writer.close()
+
+
+async def test_n4_events_come_one_by_one(serve: Serve, browser: httpx.AsyncClient) -> None:
+    """Nothing is buffered: each event is waited for before the next is sent."""
+    seen = asyncio.Semaphore(0)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")  # until the connection ends
+        for number in range(5):
+            writer.write(b"data: event-%d\n\n" % number)
+            await seen.acquire()
+
+    async with browser.stream("GET", await serve(handle)) as response:
+        assert response.headers["content-type"] == "text/event-stream"
+        got = []
+        async for piece in response.aiter_bytes():
+            got.append(piece)
+            seen.release()
+    assert got == [b"data: event-%d\n\n" % number for number in range(5)]
+
+
+async def test_chunked_uploads_stream(serve: Serve, browser: httpx.AsyncClient) -> None:
+    arrived = asyncio.Semaphore(0)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert b"transfer-encoding: chunked" in (await head(reader)).lower()
+        while size := int(await reader.readline(), 16):
+            await reader.readexactly(size + 2)
+            arrived.release()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"piece"
+            await arrived.acquire()
+
+    assert (await browser.post(await serve(handle), content=body())).text == "done"
+
+
+async def test_a_large_upload_and_a_large_download_arrive_whole(serve: Serve, browser: httpx.AsyncClient) -> None:
+    data = bytes(range(256)) * (32 * MIB // 256)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        body = await reader.readexactly(len(data))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
+        writer.write(body)
+        await writer.drain()
+
+    response = await browser.post(await serve(handle), content=data)
+    assert response.content == data
+
+
+async def test_a_browser_that_does_not_read_holds_the_application_up(serve: Serve, browser: httpx.AsyncClient) -> None:
+    written = 0
+    stuck = asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        await head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.transport.set_write_buffer_limits(0)
+        try:
+            while True:
+                async with asyncio.timeout(1):
+                    writer.write(bytes(MIB))
+                    await writer.drain()
+                written += 1
+        except TimeoutError:
+            stuck.set()
+
+    async with asyncio.timeout(30), browser.stream("GET", await serve(handle)):
+        await stuck.wait()
+    assert written < 32
+
+
+async def test_a_browser_that_leaves_ends_the_request(serve: Serve, browser: httpx.AsyncClient) -> None:
+    """Also while the application says nothing."""
+    left = asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n:\n\n")
+        await reader.read()
+        left.set()
+
+    url = await serve(handle)
+    async with browser.stream("GET", url) as response:
+        assert await anext(response.aiter_bytes()) == b":\n\n"
+    async with asyncio.timeout(10):
+        await left.wait()
+
+
+async def test_an_answer_before_the_body_was_sent_is_read(serve: Serve) -> None:
+    url = httpx.URL(await serve(says(b"too much", status="413 Content Too Large")))
+    reader, writer = await asyncio.open_connection("127.0.0.1", url.port)
+    request = f"POST {url.path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MIB}\r\n\r\n".encode()
+    writer.write(request + b"the first of many")
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert answer.endswith(b"too much")
+
+
+async def test_a_response_that_breaks_off_is_seen_to(serve: Serve, browser: httpx.AsyncClient) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+
+    with pytest.raises(httpx.RemoteProtocolError):
+        await browser.get(await serve(handle))
+
+
+async def test_a_page_may_ask_for_what_it_likes(serve: Serve, browser: httpx.AsyncClient) -> None:
+    """Its origin is null, so a browser asks first; the application is not bothered."""
+    url = await serve(says(b"never asked", status="405 No"))
+    asked = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "content-type,x-mine"}
+    response = await browser.options(url, headers={"Origin": "null", **asked})
+    assert response.status_code == 204
+    assert response.headers["access-control-allow-origin"] == "null"
+    assert response.headers["access-control-allow-methods"] == "PUT"
+    assert response.headers["access-control-allow-headers"] == "content-type,x-mine"
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize(
+    "host", ["example.org", "127.0.0.1.example.org", "localhost.example.org:80", "0.0.0.0", "169.254.169.254", ""]
+)
+async def test_n13_another_name_for_this_address_is_refused(
+    serve: Serve, browser: httpx.AsyncClient, host: str
+) -> None:
+    url = await serve(says(b"secret"))
+    response = await browser.get(url, headers={"Host": host})
+    assert response.status_code == 421
+    assert "secret" not in response.text
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9000", "[::1]:80", "127.0.0.1"])
+async def test_a_forwarded_port_of_the_loopback_is_served(serve: Serve, browser: httpx.AsyncClient, host: str) -> None:
+    url = await serve(says(b"hello"))
+    assert (await browser.get(url, headers={"Host": host})).text == "hello"
+
+
+@pytest.mark.parametrize("path", ["/", "/" + "x" * 43 + "/", "/x/", "/healthz/", "http://127.0.0.1:1/"])
+async def test_n5_no_path_but_that_of_a_ticket_leads_anywhere(
+    proxy: Proxy, browser: httpx.AsyncClient, path: str
+) -> None:
+    port = httpx.URL(await proxy.url(target(9))).port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nConnection: close\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert b"Ask for it again" in answer
+
+
+async def test_n5_nothing_in_a_request_moves_its_target(serve: Serve, browser: httpx.AsyncClient) -> None:
+    heads: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await head(reader))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    url = await serve(handle, "/http://other:1/")
+    headers = {"X-Forwarded-Host": "other:1", "Forwarded": "host=other", "X-Forwarded-Prefix": "/other"}
+    assert (await browser.get(url, headers=headers)).status_code == 200
+    assert heads[0].startswith(b"GET /http://other:1/ ")
+    assert b"X-Forwarded-Host: other" not in heads[0]
+
+
+async def test_connect_is_no_way_out(proxy: Proxy) -> None:
+    port = httpx.URL(await proxy.url(target(9))).port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: 127.0.0.1:22\r\n\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 404 ")
+    writer.close()
+
+
+async def test_two_ways_to_say_the_length_are_refused(serve: Serve) -> None:
+    url = httpx.URL(await serve(says(b"smuggled")))
+    reader, writer = await asyncio.open_connection("127.0.0.1", url.port)
+    lengths = "Content-Length: 5\r\nContent-Length: 50"
+    writer.write(f"POST {url.path} HTTP/1.1\r\nHost: localhost\r\n{lengths}\r\n\r\nhello".encode())
+    answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"smuggled" not in answer
+    writer.close()
+
+
+async def test_a_length_that_is_called_a_matter_of_the_connection_smuggles_nothing(serve: Serve) -> None:
+    url = httpx.URL(await serve(says(b"smuggled")))
+    reader, writer = await asyncio.open_connection("127.0.0.1", url.port)
+    named = "Connection: content-length\r\nContent-Length: 5"
+    writer.write(f"POST {url.path} HTTP/1.1\r\nHost: localhost\r\n{named}\r\n\r\nhello".encode())
+    answer = await reader.read()
+    assert b"smuggled" not in answer
+    writer.close()
+
+
+# Its pages
+
+
+async def test_where_nothing_listens_a_page_says_so(proxy: Proxy, browser: httpx.AsyncClient) -> None:
+    free = await _free_port()
+    url = await proxy.url(target(free))
+    page = await browser.get(url, headers={"Accept": "text/html"})
+    assert page.status_code == 502
+    assert f"port {free} of sandbox lab" in page.text
+    assert "nothing listens there" in page.text
+    assert page.headers["content-security-policy"].startswith("sandbox;")
+    text = await browser.get(url)
+    assert text.headers["content-type"].startswith("text/plain")
+    assert "<" not in text.text
+
+
+async def test_what_a_sandbox_said_is_escaped_in_a_page(serve: Serve, browser: httpx.AsyncClient) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(b"<script>alert(1)</script>\r\n\r\n")
+
+    page = await browser.get(await serve(handle), headers={"Accept": "text/html"})
+    assert page.status_code == 502
+    assert "does not speak HTTP" in page.text
+    assert "<script" not in page.text
+
+
+@pytest.mark.parametrize("error", [NotRunningError("it is <paused>", sandbox="<lab>"), NotAvailableError("no way")])
+async def test_why_it_cannot_be_reached_is_told(
+    proxy: Proxy, browser: httpx.AsyncClient, error: NotRunningError
+) -> None:
+    async def dial() -> ByteStream:
+        raise error
+
+    url = await proxy.url(Target(uid="one", name="lab", port=80, dial=dial))
+    page = await browser.get(url, headers={"Accept": "text/html"})
+    assert page.status_code == 503
+    assert "cannot be reached" in page.text
+    assert "<paused>" not in page.text
+
+
+async def test_an_application_that_does_not_answer_is_given_up(
+    serve: Serve, browser: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "ANSWER_PATIENCE", 0.2)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    page = await browser.get(await serve(handle))
+    assert page.status_code == 504
+    assert "did not answer within 0.2 seconds" in page.text
+
+
+# Its links
+
+
+async def test_a_link_is_the_same_until_its_time_is_over(
+    proxy: Proxy, clock: Clock, browser: httpx.AsyncClient
+) -> None:
+    free = await _free_port()
+    url = await proxy.url(target(free))
+    assert await proxy.url(target(free)) == url
+    assert await proxy.url(target(free, uid="two")) != url
+    assert await proxy.url(target(free + 1)) != url
+    clock.now += LIFETIME - 1
+    assert (await browser.get(url)).status_code == 502
+    assert await proxy.url(target(free)) == url  # and its time begins anew
+    clock.now += LIFETIME - 1
+    assert (await browser.get(url)).status_code == 502
+    clock.now += 1
+    assert (await browser.get(url)).status_code == 404
+    assert await proxy.url(target(free)) != url
+
+
+async def test_a_revoked_link_leads_nowhere_and_what_goes_on_by_it_ends(
+    serve: Serve, proxy: Proxy, browser: httpx.AsyncClient
+) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nbegun")
+        await reader.read()
+
+    url = await serve(handle)
+    other = await proxy.url(target(await _free_port(), uid="two"))
+    async with browser.stream("GET", url) as response:
+        pieces = response.aiter_bytes()
+        assert await anext(pieces) == b"begun"
+        proxy.revoke("one")
+        with pytest.raises(httpx.RemoteProtocolError):
+            await anext(pieces)
+    assert (await browser.get(url)).status_code == 404
+    assert (await browser.get(other)).status_code == 502
+
+
+async def test_a_link_without_its_slash_leads_there(serve: Serve, browser: httpx.AsyncClient) -> None:
+    url = (await serve(says(b"hello"))).rstrip("/")
+    response = await browser.get(f"{url}?a=b", follow_redirects=True)
+    assert response.text == "hello"
+    assert str(response.url) == f"{url}/?a=b"
+
+
+async def test_links_cannot_be_guessed(proxy: Proxy) -> None:
+    tokens = {httpx.URL(await proxy.url(target(port))).path.strip("/") for port in range(1, 50)}
+    assert len(tokens) == 49
+    assert all(len(token) == 43 for token in tokens)
+
+
+@pytest.mark.parametrize("path", ["/a\r\nHost: other", "/\x00", 7])
+async def test_a_bad_path_is_named(proxy: Proxy, path: str) -> None:
+    with pytest.raises(InvalidOptionError, match="path="):
+        await proxy.url(target(80), path)
+
+
+# The listener
+
+
+async def test_it_listens_on_the_loopback_only_and_tells_that_it_is_up(
+    proxy: Proxy, browser: httpx.AsyncClient
+) -> None:
+    health = await proxy.healthz()
+    assert health.address.startswith("http://127.0.0.1:")
+    assert health.links == 0
+    response = await browser.get(f"{health.address}/healthz")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert (await proxy.url(target(80))).startswith(health.address)
+    assert (await proxy.healthz()).links == 1
+
+
+async def test_it_is_started_when_it_is_needed_and_ends_when_it_is_closed(clock: Clock) -> None:
+    proxy = Proxy(clock)
+    urls = await asyncio.gather(*(proxy.url(target(80)) for _ in range(10)))
+    assert len(set(urls)) == 1
+    port = httpx.URL(urls[0]).port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    await proxy.close()
+    assert await reader.read() == b""
+    writer.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+    with pytest.raises(NotAvailableError):
+        await proxy.url(target(80))
+    await proxy.close()
+
+
+async def test_it_is_not_started_for_nothing(proxy: Proxy) -> None:
+    proxy.revoke("one")
+    assert proxy._server is None
+
+
+async def _free_port() -> int:
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = int(server.sockets[0].getsockname()[1])
+    server.close()
+    await server.wait_closed()
+    return port
