@@ -6,6 +6,7 @@
     ├── NotFoundError                 no such sandbox, file or process (also: another owner's)
     │   ├── PoolNotFoundError
     │   ├── ImageNotFoundError
+    │   ├── PathNotFoundError         (also a FileNotFoundError) no such file in a workspace
     │   └── SandboxLostError          it was there and vanished while being used
     ├── AlreadyExistsError
     ├── NotRunningError
@@ -18,6 +19,9 @@
     │   ├── ExecFailedError           ended with a non-zero code and ``check`` was asked for
     │   └── OutputLimitExceededError
     ├── PathError                     a path that leaves the workspace or is not what was expected
+    │   ├── PathExistsError           (also a FileExistsError)
+    │   ├── PathIsDirectoryError      (also an IsADirectoryError)
+    │   └── PathNotDirectoryError     (also a NotADirectoryError)
     ├── UnavailableError
     │   ├── NotAvailableError         no manager, no usable pool, a missing extra
     │   ├── RuntimeUnavailableError   the engine of one pool does not answer
@@ -32,6 +36,7 @@ An error tells what happened, to which sandbox or pool, and what to do next (``h
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -85,6 +90,12 @@ class PoolNotFoundError(NotFoundError):
 
 class ImageNotFoundError(NotFoundError):
     """The image is neither on the host nor can it be pulled."""
+
+
+class PathNotFoundError(NotFoundError, FileNotFoundError):
+    """There is no such file or directory in the workspace, or at the other end of a copy."""
+
+    errno = errno.ENOENT
 
 
 class SandboxLostError(NotFoundError):
@@ -152,6 +163,24 @@ class OutputLimitExceededError(_ResultError):
 
 class PathError(SandboxError):
     """The path leaves the workspace, or is not what was expected there."""
+
+
+class PathExistsError(PathError, FileExistsError):
+    """There is something of that name already."""
+
+    errno = errno.EEXIST
+
+
+class PathIsDirectoryError(PathError, IsADirectoryError):
+    """A file was expected."""
+
+    errno = errno.EISDIR
+
+
+class PathNotDirectoryError(PathError, NotADirectoryError):
+    """A directory was expected, there or further up on the path."""
+
+    errno = errno.ENOTDIR
 
 
 class UnavailableError(SandboxError):

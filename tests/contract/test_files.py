@@ -98,6 +98,12 @@ async def test_links_within_the_workspace_are_followed(box: Box) -> None:
     await box.sh("mkdir real; echo inside > real/file; ln -s real link; ln -s /workspace/real/file absolute")
     assert await box.read("link/file") == b"inside\n"
     assert await box.read("absolute") == b"inside\n"
+    await box.stop()
+    for name, size in {"absolute": 7, "real/file": 7}.items():
+        assert (await box.volume.stat(name, follow=True)).size == size
+    assert (await box.volume.stat("link", follow=True)).is_dir
+    with pytest.raises(FileNotFoundError):
+        await box.volume.stat("link/nothing", follow=True)
 
 
 async def test_a_big_file_goes_in_and_out_unchanged(box: Box) -> None:

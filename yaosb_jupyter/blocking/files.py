@@ -42,9 +42,9 @@ class Files(Face):
         """A directory's entries, sorted by name."""
         return self._run(lambda: self._inner.list(path))
 
-    def stat(self, path: str) -> FileInfo:
-        """Of the file itself: a link is not followed, its target told."""
-        return self._run(lambda: self._inner.stat(path))
+    def stat(self, path: str, *, follow: bool = False) -> FileInfo:
+        """Of the file itself: a link's target is told; with ``follow``, of what a link leads to."""
+        return self._run(lambda: self._inner.stat(path, follow=follow))
 
     def mkdir(self, path: str) -> None:
         """Makes a directory and its parents. No-op where it exists."""

@@ -26,9 +26,9 @@ class TrackedVolume(Volume):
         with self._use() as volume:
             return await volume.write(path, content, mode=mode)
 
-    async def stat(self, path: str) -> FileInfo:
+    async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
         with self._use() as volume:
-            return await volume.stat(path)
+            return await volume.stat(path, follow=follow)
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
         with self._use() as volume:

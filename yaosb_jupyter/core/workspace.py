@@ -61,9 +61,9 @@ class Files:
         """A directory's entries, sorted by name."""
         return await self._volume(path).list(path)
 
-    async def stat(self, path: str) -> FileInfo:
-        """Of the file itself: a link is not followed, its target told."""
-        return await self._volume(path).stat(path)
+    async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
+        """Of the file itself: a link's target is told; with ``follow``, of what a link leads to."""
+        return await self._volume(path).stat(path, follow=follow)
 
     async def mkdir(self, path: str) -> None:
         """Makes a directory and its parents. No-op where it exists."""

@@ -263,6 +263,7 @@ class FilesUnpack(Request, op="files.unpack"):
 class FilesStat(Request, op="files.stat", repeatable=True):
     ref: str
     path: str
+    follow: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,8 +58,8 @@ class RemoteVolume(Volume):
         request = ask.FilesWrite(ref=self._ref, path=path, mode=mode)
         return from_json(FileInfo, await self._send(request, content))
 
-    async def stat(self, path: str) -> FileInfo:
-        return await self._line.call(FileInfo, ask.FilesStat(ref=self._ref, path=path))
+    async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
+        return await self._line.call(FileInfo, ask.FilesStat(ref=self._ref, path=path, follow=follow))
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
         return await self._line.items(FileInfo, ask.FilesList(ref=self._ref, path=path))

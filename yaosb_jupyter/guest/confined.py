@@ -77,13 +77,20 @@ class ConfinedDirectory:
         with self._root() as root, self._place(root, names, follow=True, parents=True) as (directory, name):
             return StagedDirectory(os.dup(directory), name)
 
-    def stat(self, names: Names) -> Entry:
-        """Of the file itself, links not followed."""
+    def stat(self, names: Names, follow: bool = False) -> Entry:
+        """Of the file itself, or with ``follow`` of what a link leads to."""
         with self._root() as root:
             if not names:
                 return entry_of("", os.fstat(root), None)
             with self._place(root, names) as (directory, name):
-                return look(directory, name)
+                entry = look(directory, name)
+            if not follow or entry.target is None:
+                return entry
+            fd = open_beneath(root, names, getattr(os, "O_PATH", READ), self._mounts)
+            try:
+                return entry_of(entry.name, os.fstat(fd), None)
+            finally:
+                os.close(fd)
 
     def list(self, names: Names) -> Iterator[Entry]:
         """A directory's entries, in no order."""

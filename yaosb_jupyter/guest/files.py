@@ -68,7 +68,7 @@ def _write(directory: ConfinedDirectory, job: Job, request: Request) -> Steps:
 
 def _stat(directory: ConfinedDirectory, _: Job, request: Request) -> Steps:
     yield None
-    return _told(directory.stat(_names(request)))
+    return _told(directory.stat(_names(request), bool(request.get("follow"))))
 
 
 def _list(directory: ConfinedDirectory, _: Job, request: Request) -> Steps:

@@ -31,8 +31,8 @@ class Volume(ABC):
         """Replaces a file atomically, parents made; owned by the sandbox's user. A failed write leaves the old file."""
 
     @abstractmethod
-    async def stat(self, path: str) -> FileInfo:
-        """Of the file itself: a link is not followed, its target told."""
+    async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
+        """Of the file itself: a link's target is told; with ``follow``, of what a link leads to."""
 
     @abstractmethod
     async def list(self, path: str = "") -> Sequence[FileInfo]:

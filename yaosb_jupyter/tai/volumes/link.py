@@ -88,9 +88,9 @@ class LinkVolume(Volume):
             result = await self._ended(stream, path)
             return file_info(names, self._entry({**result, "name": names[-1]}))
 
-    async def stat(self, path: str) -> FileInfo:
+    async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
         names = self._names(path)
-        result = await self._call("files.stat", path, names)
+        result = await self._call("files.stat", path, names, follow=follow)
         return file_info(names, self._entry({**result, "name": ""}))
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:

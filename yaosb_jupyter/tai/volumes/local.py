@@ -81,10 +81,10 @@ class LocalVolume(Volume):
             for file in staged:
                 await in_thread(file.discard)
 
-    async def stat(self, path: str) -> FileInfo:
+    async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
         with path_errors(path, self._sandbox):
             names = split_path(path, self._mounts)
-            return file_info(names, await in_thread(self._files.stat, names))
+            return file_info(names, await in_thread(self._files.stat, names, follow))
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
         with path_errors(path, self._sandbox):

@@ -6,10 +6,18 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from yaosb_jupyter.errors import NotFoundError, PathError, SandboxError, UnavailableError
+from yaosb_jupyter.errors import (
+    PathError,
+    PathExistsError,
+    PathIsDirectoryError,
+    PathNotDirectoryError,
+    PathNotFoundError,
+    SandboxError,
+    UnavailableError,
+)
 from yaosb_jupyter.guest.confined import Entry
 from yaosb_jupyter.guest.records import RecordError
 from yaosb_jupyter.guest.walk import TreeError
@@ -30,6 +38,11 @@ _MESSAGES = {
     errno.ENXIO: "is neither a file nor a directory",
     errno.EACCES: "may not be accessed",
     errno.EPERM: "may not be accessed",
+}
+_KINDS: Mapping[int | None, type[PathError]] = {
+    errno.ENOTDIR: PathNotDirectoryError,
+    errno.EISDIR: PathIsDirectoryError,
+    errno.EEXIST: PathExistsError,
 }
 
 
@@ -88,25 +101,33 @@ def path_errors(path: str, sandbox: str = "") -> Iterator[None]:
     """Makes the `OSError` of a file operation one of ours, naming the path as it was given."""
     try:
         yield
-    except TreeError as error:
-        raise _translate(error, posixpath.join(path, error.filename or ""), sandbox) from error
-    except OSError as error:
-        raise _translate(error, path, sandbox) from error
-    except RecordError as error:
-        raise PathError(f"{path!r}: what came is no tree of files: {error}", sandbox=sandbox or None) from error
-    except SandboxError as error:
+    except SandboxError as error:  # some are an OSError too
         error.sandbox = error.sandbox or sandbox or None
         raise
+    except TreeError as error:
+        raise path_error(error.errno, posixpath.join(path, error.filename or ""), sandbox) from error
+    except OSError as error:
+        raise path_error(error.errno, path, sandbox) from error
+    except RecordError as error:
+        raise PathError(f"{path!r}: what came is no tree of files: {error}", sandbox=sandbox or None) from error
 
 
-def _translate(error: OSError, path: str, sandbox: str) -> SandboxError:
+def path_error(number: int | None, path: str, sandbox: str = "") -> SandboxError:
+    """The error for an errno."""
     where = sandbox or None
-    if error.errno == errno.ENOENT:
-        return NotFoundError(f"no such file: {path!r}", sandbox=where, hint="list the directory to see what is there")
-    if error.errno == errno.ENOTEMPTY:
+    if number == errno.ENOENT:
+        return PathNotFoundError(
+            f"no such file: {path!r}", sandbox=where, hint="list the directory to see what is there"
+        )
+    if number == errno.ENOTEMPTY:
         return PathError(f"{path!r} is not empty", sandbox=where, hint="remove it recursively")
-    if error.errno in _MESSAGES:
-        return PathError(f"{path!r} {_MESSAGES[error.errno]}", sandbox=where)
-    return UnavailableError(
-        f"{path!r}: {error.strerror or error}", sandbox=where, hint="the host's file system says so"
-    )
+    if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return UnavailableError(
+            f"no room is left to write {path!r}: {os.strerror(number)}",
+            sandbox=where,
+            hint="what was written before is whole, this file is as it was; make room, and repeat it",
+        )
+    if number in _MESSAGES:
+        return _KINDS.get(number, PathError)(f"{path!r} {_MESSAGES[number]}", sandbox=where)
+    reason = "it failed" if number is None else os.strerror(number)
+    return UnavailableError(f"{path!r}: {reason}", sandbox=where, hint="the host's file system says so")

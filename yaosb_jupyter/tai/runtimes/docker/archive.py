@@ -7,6 +7,7 @@ one name at a time; a sandbox that swaps a directory in between reaches files of
 from __future__ import annotations
 
 import base64
+import errno
 import io
 import json
 import posixpath
@@ -15,6 +16,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import IO
 
@@ -27,7 +29,7 @@ from yaosb_jupyter.tai.runtimes.docker.tarstream import TarReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.each import FileByFile
-from yaosb_jupyter.tai.volumes.paths import split_path
+from yaosb_jupyter.tai.volumes.paths import path_error, split_path
 from yaosb_jupyter.types import WORKDIR, FileInfo
 
 _MAX_LINKS = 40
@@ -67,10 +69,10 @@ class ArchiveVolume(FileByFile):
         """The content is kept in a temporary file first: the engine wants its size before it."""
         names = await self._follow(split_path(path), final=True, missing=True)
         if not names:
-            raise PathError(f"{path!r} is a directory")
+            raise path_error(errno.EISDIR, path)
         old = await self._stat(names)
         if old is not None and not stats.S_ISREG(old.mode):
-            raise PathError(f"{path!r} is a directory" if old.is_dir else f"{path!r} is neither a file nor a directory")
+            raise path_error(errno.EISDIR if old.is_dir else errno.ENXIO, path)
         with await in_thread(tempfile.SpooledTemporaryFile, _SPOOL) as spool:
             async for piece in content:
                 await in_thread(spool.write, piece)
@@ -96,20 +98,21 @@ class ArchiveVolume(FileByFile):
         temporary = (*names[:-1], entry.name)
         await self._script('mv -fT -- "$1" "$2"', temporary, names)
 
-    async def stat(self, path: str) -> FileInfo:
-        names = await self._follow(split_path(path), final=False)
+    async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
+        asked = split_path(path)
+        names = await self._follow(asked, final=follow)
         info = await self._stat(names)
         if info is None:
-            raise NotFoundError(f"no such file: {path!r}", hint="list the directory to see what is there")
-        return info
+            raise path_error(errno.ENOENT, path)
+        return replace(info, name=asked[-1] if asked else "", path="/".join(asked))
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
         names = await self._follow(split_path(path), final=True)
         info = await self._stat(names)
         if info is None:
-            raise NotFoundError(f"no such file: {path!r}")
+            raise path_error(errno.ENOENT, path)
         if not info.is_dir:
-            raise PathError(f"{path!r} is not a directory")
+            raise path_error(errno.ENOTDIR, path)
         output = await self._script(_LIST, names)
         found = [
             await self._stat((*names, name.decode(errors="surrogateescape"))) for name in output.split(b"\0") if name
@@ -125,9 +128,9 @@ class ArchiveVolume(FileByFile):
             raise PathError("the workspace itself cannot be removed", hint="remove the sandbox")
         info = await self._stat(names)
         if info is None:
-            raise NotFoundError(f"no such file: {path!r}")
+            raise path_error(errno.ENOENT, path)
         if info.is_dir and not recursive and await self.list("/".join(names)):
-            raise PathError(f"{path!r} is not empty", hint="remove it recursively")
+            raise path_error(errno.ENOTEMPTY, path)
         await self._script('rm -rf -- "$1"', names)
 
     async def rename(self, source: str, target: str) -> None:
@@ -137,21 +140,19 @@ class ArchiveVolume(FileByFile):
             raise PathError("the workspace itself cannot be renamed")
         info = await self._stat(old)
         if info is None:
-            raise NotFoundError(f"no such file: {source!r}")
+            raise path_error(errno.ENOENT, source)
         there = await self._stat(new)
         if there is not None and there.is_dir != info.is_dir:
-            raise PathError(f"{target!r} is a directory" if there.is_dir else f"{target!r} is not a directory")
+            raise path_error(errno.EISDIR if there.is_dir else errno.ENOTDIR, target)
         await self._script('mv -fT -- "$1" "$2"', old, new)
 
     async def _regular(self, path: str) -> tuple[Sequence[str], FileInfo]:
         names = await self._follow(split_path(path), final=True)
         info = await self._stat(names)
         if info is None:
-            raise NotFoundError(f"no such file: {path!r}", hint="list the directory to see what is there")
+            raise path_error(errno.ENOENT, path)
         if not stats.S_ISREG(info.mode):
-            raise PathError(
-                f"{path!r} is a directory" if info.is_dir else f"{path!r} is neither a file nor a directory"
-            )
+            raise path_error(errno.EISDIR if info.is_dir else errno.ENXIO, path)
         return names, info
 
     async def _follow(self, names: Sequence[str], *, final: bool, missing: bool = False) -> tuple[str, ...]:
@@ -165,15 +166,15 @@ class ArchiveVolume(FileByFile):
             if info is None:
                 if missing:
                     return (*done, name, *todo)
-                raise NotFoundError("no such file: " + repr("/".join((*done, name))))
+                raise path_error(errno.ENOENT, "/".join((*done, name)))
             if info.link_target is None or (not todo and not final):
                 if todo and not info.is_dir:
-                    raise PathError(f"{'/'.join((*done, name))!r} is not a directory")
+                    raise path_error(errno.ENOTDIR, "/".join((*done, name)))
                 done.append(name)
                 continue
             links += 1
             if links > _MAX_LINKS:
-                raise PathError(f"{'/'.join(names)!r} goes through too many links")
+                raise path_error(errno.ELOOP, "/".join(names))
             todo = [*split_path(posixpath.join(WORKDIR, *done, info.link_target)), *todo]
             done = []
         return tuple(done)
@@ -195,7 +196,7 @@ class ArchiveVolume(FileByFile):
                 await self._put_directories(names[: count - 1], names[count - 1 :])
                 return
             if not info.is_dir:
-                raise PathError(f"{'/'.join(names[:count])!r} is not a directory")
+                raise path_error(errno.ENOTDIR, "/".join(names[:count]))
 
     async def _put_directories(self, below: Sequence[str], names: Sequence[str]) -> None:
         buffer = io.BytesIO()

@@ -48,8 +48,8 @@ class EngineVolume(Volume):
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
         return await (await self._volume()).write(path, content, mode=mode)
 
-    async def stat(self, path: str) -> FileInfo:
-        return await (await self._volume()).stat(path)
+    async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
+        return await (await self._volume()).stat(path, follow=follow)
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
         return await (await self._volume()).list(path)
