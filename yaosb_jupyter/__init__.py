@@ -70,10 +70,12 @@ if TYPE_CHECKING:
     from yaosb_jupyter.blocking.command import Command
     from yaosb_jupyter.blocking.entry import connect, init, manager
     from yaosb_jupyter.blocking.manager import Manager
+    from yaosb_jupyter.blocking.path import SandboxPath
     from yaosb_jupyter.blocking.sandbox import Sandbox
     from yaosb_jupyter.blocking.stream import CommandStream
     from yaosb_jupyter.core.background import AsyncCommand
     from yaosb_jupyter.core.manager import AsyncManager
+    from yaosb_jupyter.core.path import AsyncSandboxPath
     from yaosb_jupyter.core.sandbox import AsyncSandbox
     from yaosb_jupyter.daemon.connect import connect_async
     from yaosb_jupyter.settings import Settings, load_settings
@@ -86,11 +88,13 @@ _HOME = {
     "AsyncCommand": "core.background",
     "AsyncManager": "core.manager",
     "AsyncSandbox": "core.sandbox",
+    "AsyncSandboxPath": "core.path",
     "Attachment": "blocking.attachment",
     "Command": "blocking.command",
     "CommandStream": "blocking.stream",
     "Manager": "blocking.manager",
     "Sandbox": "blocking.sandbox",
+    "SandboxPath": "blocking.path",
     "Settings": "settings",
     "__version__": "version",
     "connect": "blocking.entry",
@@ -106,6 +110,7 @@ __all__ = [
     "AsyncCommand",
     "AsyncManager",
     "AsyncSandbox",
+    "AsyncSandboxPath",
     "Attachment",
     "AuthError",
     "Command",
@@ -160,6 +165,7 @@ __all__ = [
     "SandboxError",
     "SandboxInfo",
     "SandboxLostError",
+    "SandboxPath",
     "SandboxStats",
     "ServerEvent",
     "Settings",

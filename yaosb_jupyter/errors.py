@@ -111,7 +111,7 @@ class NotRunningError(SandboxError):
 
 
 class LimitExceededError(SandboxError):
-    """A pool's or the manager's limit on sandboxes is reached, or a sandbox's on its processes."""
+    """A limit on sandboxes is reached (a pool's, the manager's), on a sandbox's processes, or on what a copy brings."""
 
 
 class PoolInUseError(SandboxError):

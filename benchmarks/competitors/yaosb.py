@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
@@ -76,10 +76,10 @@ class InProcess(Adapter):
                 file.write(piece)
 
     def put_tree(self, source: Path, target: str) -> None:
-        self._tree_call("upload")(source, target)
+        self.sandbox.copy_to(source, target)
 
     def get_tree(self, source: str, target: Path) -> None:
-        self._tree_call("download")(source, target)
+        self.sandbox.copy_from(source, target)
 
     def first_result(self) -> float:
         started = time.perf_counter()
@@ -111,12 +111,6 @@ class InProcess(Adapter):
 
     def _check(self) -> None:
         """Raises `NotBuiltError` where what was opened is not what is to be measured."""
-
-    def _tree_call(self, name: str) -> Callable[[Any, Any], object]:
-        call = getattr(self.sandbox.files, name, None)
-        if call is None:
-            raise NotBuiltError(f"files.{name}")
-        return call  # type: ignore[no-any-return]
 
 
 class InProcessAsync(InProcess):

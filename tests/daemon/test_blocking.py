@@ -27,12 +27,14 @@ from yaosb_jupyter.blocking.connection import Connection
 from yaosb_jupyter.blocking.entry import connect, init
 from yaosb_jupyter.blocking.entry import manager as process_manager
 from yaosb_jupyter.blocking.manager import Manager
+from yaosb_jupyter.blocking.path import SandboxPath
 from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core import command as async_command
 from yaosb_jupyter.core import workspace as async_files
 from yaosb_jupyter.core.background import AsyncCommand
 from yaosb_jupyter.core.manager import AsyncManager
+from yaosb_jupyter.core.path import AsyncSandboxPath
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import AlreadyExistsError, ExecFailedError, NotAvailableError, NotFoundError
 from yaosb_jupyter.tai.bytestream import ByteStream
@@ -71,6 +73,7 @@ RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"
         (AsyncManager, Manager),
         (AsyncSandbox, Sandbox),
         (async_files.Files, blocking_files.Files),
+        (AsyncSandboxPath, SandboxPath),
         (async_command.CommandStream, blocking_stream.CommandStream),
         (AsyncCommand, Command),
         (ByteStream, Connection),

@@ -23,9 +23,9 @@ async def test_a_tree_goes_in_and_comes_back_as_it_is(manager: AsyncManager, tmp
     made = make_tree(tmp_path / "tree")
     sandbox = await manager.create()
     steps: list[CopyProgress] = []
-    up = await sandbox.files.upload(tmp_path / "tree", "a/copy", progress=steps.append)
+    up = await sandbox.copy_to(tmp_path / "tree", "a/copy", progress=steps.append)
     assert steps[-1].done == steps[-1].total == up.size
-    down = await sandbox.files.download("a/copy", tmp_path / "back", progress=steps.append)
+    down = await sandbox.copy_from("a/copy", tmp_path / "back", progress=steps.append)
     assert tree_of(tmp_path / "back") == made
     assert (up.files, up.size) == (down.files, down.size)
 
@@ -34,8 +34,8 @@ def test_the_blocking_face_copies_trees(station: Station, tmp_path: Path) -> Non
     made = make_tree(tmp_path / "tree")
     with connect_blocking() as manager:
         sandbox = manager.create()
-        assert sandbox.files.upload(str(tmp_path / "tree"), "copy").target == "copy"
-        assert sandbox.files.download("copy", str(tmp_path / "back")).target == str(tmp_path / "back")
+        assert sandbox.copy_to(str(tmp_path / "tree"), "copy").target == "copy"
+        assert sandbox.copy_from("copy", str(tmp_path / "back")).target == str(tmp_path / "back")
     assert tree_of(tmp_path / "back") == made
 
 
@@ -44,18 +44,18 @@ async def test_x11_a_path_of_the_host_is_none_of_the_daemons(manager: AsyncManag
     (tmp_path / "file").write_bytes(b"x")
     for path in (str(tmp_path / "file"), "../../../etc", "/etc"):
         with pytest.raises(PathError):
-            await sandbox.files.download(path, tmp_path / "back")
+            await sandbox.copy_from(path, tmp_path / "back")
         with pytest.raises(PathError):
-            await sandbox.files.upload(tmp_path / "file", path)
+            await sandbox.copy_to(tmp_path / "file", path)
     assert not (tmp_path / "back").exists()
 
 
 async def test_what_is_missing_here_or_there_is_told(manager: AsyncManager, tmp_path: Path) -> None:
     sandbox = await manager.create()
     with pytest.raises(NotFoundError, match="nothing-here"):
-        await sandbox.files.upload(tmp_path / "nothing-here", "copy")
+        await sandbox.copy_to(tmp_path / "nothing-here", "copy")
     with pytest.raises(NotFoundError, match="nothing-there"):
-        await sandbox.files.download("nothing-there", tmp_path / "back")
+        await sandbox.copy_from("nothing-there", tmp_path / "back")
 
 
 async def test_x10_a_big_tree_is_never_held_in_memory(station: Station, manager: AsyncManager, tmp_path: Path) -> None:
@@ -64,8 +64,8 @@ async def test_x10_a_big_tree_is_never_held_in_memory(station: Station, manager:
         (tmp_path / f"tree/{number}").write_bytes(os.urandom(MIB) * 16)
     sandbox = await manager.create()
     before = _peak(station.pid), _peak(os.getpid())
-    await sandbox.files.upload(tmp_path / "tree", "copy")
-    await sandbox.files.download("copy", tmp_path / "back")
+    await sandbox.copy_to(tmp_path / "tree", "copy")
+    await sandbox.copy_from("copy", tmp_path / "back")
     assert _peak(station.pid) - before[0] < 32 * MIB
     assert _peak(os.getpid()) - before[1] < 32 * MIB
 
@@ -88,7 +88,7 @@ async def test_x10_a_cancelled_upload_leaves_whole_files_only(manager: AsyncMana
         if step.done > 4 * MIB:
             begun.set()
 
-    copying = asyncio.ensure_future(sandbox.files.upload(tmp_path / "tree", "copy", progress=tell))
+    copying = asyncio.ensure_future(sandbox.copy_to(tmp_path / "tree", "copy", progress=tell))
     await begun.wait()
     copying.cancel()
     await asyncio.wait([copying])
@@ -111,7 +111,7 @@ async def test_a_daemon_lost_meanwhile_is_told(station: Station, manager: AsyncM
     sandbox = await manager.create()
     begun = asyncio.Event()
     copying = asyncio.ensure_future(
-        sandbox.files.upload(tmp_path / "file", "copy", progress=lambda step: begun.set() if step.done else None)
+        sandbox.copy_to(tmp_path / "file", "copy", progress=lambda step: begun.set() if step.done else None)
     )
     await begun.wait()
     await asyncio.to_thread(station.kill)

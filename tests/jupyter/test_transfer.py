@@ -2,17 +2,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Service
-from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, PathError
 from yaosb_jupyter.jupyter.places import Place, direction
 from yaosb_jupyter.jupyter.transfer import download, upload
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import CopyProgress
+from yaosb_jupyter.types import CopyProgress, SandboxInfo
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def here(tmp_path: Path) -> Path:
 
 
 class OneVolume:
-    """As much of a service as `Files` needs."""
+    """As much of a service as copies need."""
 
     def __init__(self, volume: LocalVolume) -> None:
         self._volume = volume
@@ -39,8 +40,9 @@ class OneVolume:
         return self._volume
 
 
-def files_of(directory: Path) -> Files:
-    return Files(cast(Service, OneVolume(LocalVolume(directory))), "uid", "lab")
+def sandbox_of(directory: Path) -> AsyncSandbox:
+    info = SimpleNamespace(uid="uid", id="lab")
+    return AsyncSandbox(cast(Service, OneVolume(LocalVolume(directory))), cast(SandboxInfo, info))
 
 
 def names(directory: Path) -> list[str]:
@@ -81,7 +83,7 @@ def test_one_end_of_a_copy_is_in_a_sandbox(ends: tuple[str, str]) -> None:
 async def test_a_file_goes_in_and_comes_back(workspace: Path, here: Path) -> None:
     content = os.urandom(3 * 2**20 + 7)
     (here / "a.bin").write_bytes(content)
-    inside = files_of(workspace)
+    inside = sandbox_of(workspace)
     steps: list[CopyProgress] = []
     copied = await upload(inside, here / "a.bin", "deep/b.bin", steps.append)
     assert (workspace / "deep/b.bin").read_bytes() == content
@@ -97,14 +99,14 @@ async def test_a_file_goes_in_and_comes_back(workspace: Path, here: Path) -> Non
 @pytest.mark.parametrize("target", ["", "/workspace", "."])
 async def test_a_file_goes_into_the_workspace_under_its_name(workspace: Path, here: Path, target: str) -> None:
     (here / "a").write_text("x")
-    assert (await upload(files_of(workspace), here / "a", target, silent)).target == "a"
+    assert (await upload(sandbox_of(workspace), here / "a", target, silent)).target == "a"
     assert (workspace / "a").read_text() == "x"
 
 
 async def test_a_directory_takes_what_is_copied_to_it(workspace: Path, here: Path) -> None:
     (here / "a").write_text("x")
     (workspace / "sub").mkdir()
-    inside = files_of(workspace)
+    inside = sandbox_of(workspace)
     assert (await upload(inside, here / "a", "sub", silent)).target == "sub/a"
     assert (await upload(inside, here / "a", "new/", silent)).target == "new/a"
     assert (await download(inside, "sub/a", here, silent)).target == str(here / "a")
@@ -115,7 +117,7 @@ async def test_trees_go_both_ways_with_modes_and_empty_directories(workspace: Pa
     (here / "tree/sub/run.sh").write_text("#!/bin/sh\n")
     (here / "tree/sub/run.sh").chmod(0o755)
     (here / "tree/note").write_text("n")
-    inside = files_of(workspace)
+    inside = sandbox_of(workspace)
     assert (await upload(inside, here / "tree", "copy", silent)).files == 2
     assert (workspace / "copy/sub/empty").is_dir()
     assert (workspace / "copy/sub/run.sh").stat().st_mode & 0o777 == 0o755
@@ -139,25 +141,25 @@ async def test_x11_links_and_special_files_in_a_tree_are_left_out_and_told(works
     (tree / "loop").symlink_to(tree)
     os.mkfifo(tree / "fifo")
     (tree / "plain").write_text("p")
-    copied = await download(files_of(workspace), "tree", here / "out", silent)
+    copied = await download(sandbox_of(workspace), "tree", here / "out", silent)
     assert sorted(copied.skipped) == ["fifo", "link", "loop"]
     assert names(here / "out") == ["plain"]
 
-    await upload(files_of(workspace), here / "out", "again", silent)
+    await upload(sandbox_of(workspace), here / "out", "again", silent)
     (here / "out/link").symlink_to(secret)
-    assert (await upload(files_of(workspace), here / "out", "third", silent)).skipped == ("link",)
+    assert (await upload(sandbox_of(workspace), here / "out", "third", silent)).skipped == ("link",)
 
 
 async def test_x11_a_link_out_of_the_workspace_is_refused(workspace: Path, here: Path) -> None:
     (here / "secret").write_text("s")
     (workspace / "link").symlink_to(here / "secret")
     with pytest.raises(PathError):
-        await download(files_of(workspace), "link", here / "got", silent)
+        await download(sandbox_of(workspace), "link", here / "got", silent)
     assert names(here) == ["secret"]
 
 
 async def test_a_missing_source_is_told(workspace: Path, here: Path) -> None:
     with pytest.raises(NotFoundError, match="NAME:path"):
-        await upload(files_of(workspace), here / "none", "x", silent)
+        await upload(sandbox_of(workspace), here / "none", "x", silent)
     with pytest.raises(NotFoundError):
-        await download(files_of(workspace), "none", here / "x", silent)
+        await download(sandbox_of(workspace), "none", here / "x", silent)

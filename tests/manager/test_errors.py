@@ -21,7 +21,7 @@ RUNNING: dict[str, Fails] = {
     "read outside": lambda sandbox: sandbox.files.read("../x"),
     "list a missing directory": lambda sandbox: sandbox.files.list("missing"),
     "rename what is missing": lambda sandbox: sandbox.files.rename("missing", "there"),
-    "download what is missing": lambda sandbox: sandbox.files.download("missing", Path("nowhere")),
+    "download what is missing": lambda sandbox: sandbox.copy_from("missing", Path("nowhere")),
     "run what is missing": lambda sandbox: sandbox.exec(["no-such-command"]),
     "run as a stranger": lambda sandbox: sandbox.exec(["true"], user="nobody-here"),
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 
 from yaosb_jupyter.blocking.face import Face, feed
 from yaosb_jupyter.blocking.loop import Loop
+from yaosb_jupyter.blocking.path import SandboxPath
 from yaosb_jupyter.core import workspace as asynchronous
-from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
+from yaosb_jupyter.types import FileInfo
 
 
 class Files(Face):
@@ -20,6 +21,24 @@ class Files(Face):
 
     def __repr__(self) -> str:
         return repr(self._inner)
+
+    def __truediv__(self, path: str | PurePosixPath) -> SandboxPath:
+        return self.root / path
+
+    @property
+    def root(self) -> SandboxPath:
+        """The workspace itself, as a path."""
+        return SandboxPath(self._loop, self._inner.root)
+
+    @property
+    def uid(self) -> str:
+        """The sandbox's."""
+        return self._inner.uid
+
+    @property
+    def id(self) -> str:
+        """The sandbox's."""
+        return self._inner.id
 
     def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
         """A file's content from byte ``offset``, at most ``size`` bytes. For big files see `stream`."""
@@ -57,25 +76,3 @@ class Files(Face):
     def rename(self, source: str, target: str) -> None:
         """Moves within the workspace, replacing a file."""
         self._run(lambda: self._inner.rename(source, target))
-
-    def upload(
-        self,
-        source: str | Path,
-        target: str,
-        *,
-        checksum: bool = False,
-        progress: Callable[[CopyProgress], None] | None = None,
-    ) -> Copied:
-        """Copies a file or a directory of this machine to ``target``; ``progress`` is called on the background loop."""
-        return self._run(lambda: self._inner.upload(source, target, checksum=checksum, progress=progress))
-
-    def download(
-        self,
-        source: str,
-        target: str | Path,
-        *,
-        checksum: bool = False,
-        progress: Callable[[CopyProgress], None] | None = None,
-    ) -> Copied:
-        """Copies a file or a directory of the workspace to ``target`` on this machine."""
-        return self._run(lambda: self._inner.download(source, target, checksum=checksum, progress=progress))

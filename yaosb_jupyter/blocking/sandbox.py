@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from os import PathLike
 from typing import Any, Literal, Self, Unpack, cast, overload
 
 from yaosb_jupyter.blocking.attachment import Attachment
@@ -15,9 +16,20 @@ from yaosb_jupyter.blocking.loop import Calls, Loop
 from yaosb_jupyter.blocking.stream import CommandStream
 from yaosb_jupyter.core.attaching import AttachFields, Protocol
 from yaosb_jupyter.core.execution import CommandFields, CommandLine, ExecFields, OnOutput
+from yaosb_jupyter.core.purepath import PureSandboxPath
 from yaosb_jupyter.core.sandbox import SHELL, AsyncSandbox
 from yaosb_jupyter.options import TerminalSizeLike
-from yaosb_jupyter.types import CommandInfo, ExecResult, LogChunk, SandboxInfo, SandboxStats, ServerEvent
+from yaosb_jupyter.tai.volumes.limits import MAX_FILES, MAX_SIZE
+from yaosb_jupyter.types import (
+    CommandInfo,
+    Copied,
+    CopyProgress,
+    ExecResult,
+    LogChunk,
+    SandboxInfo,
+    SandboxStats,
+    ServerEvent,
+)
 from yaosb_jupyter.units import DurationLike, SizeLike
 
 Stdin = str | bytes | Iterable[bytes] | Iterable[str]
@@ -176,6 +188,42 @@ class Sandbox(Face):
         sandbox's runtime has no terminals.
         """
         return self.stream(command, stdin=True, **cast(CommandFields, {**fields, "tty": size}))
+
+    def copy_to(
+        self,
+        source: str | PathLike[str],
+        target: str | PureSandboxPath,
+        *,
+        checksum: bool = False,
+        progress: Callable[[CopyProgress], None] | None = None,
+    ) -> Copied:
+        """Copies a file or a directory of this machine to ``target``, its name in the workspace, parents made.
+
+        A directory that is there is filled, files are replaced; each is seen when it is whole. Files that are there
+        with the same size, mode and time are not sent: what runs inside can change a file and set its time back, so
+        where that matters, and where times tell nothing, ``checksum`` has contents compared in place of times. Links
+        and special files below ``source`` are left out, and told. ``progress`` is called on the loop. Raises
+        `PathNotFoundError`, `PathError`, `UnavailableError` where the disk is full.
+        """
+        return self._run(lambda: self._inner.copy_to(source, target, checksum=checksum, progress=progress))
+
+    def copy_from(
+        self,
+        source: str | PureSandboxPath,
+        target: str | PathLike[str],
+        *,
+        checksum: bool = False,
+        progress: Callable[[CopyProgress], None] | None = None,
+        max_size: SizeLike = MAX_SIZE,
+        max_files: int = MAX_FILES,
+    ) -> Copied:
+        """Copies a file or a directory of the workspace to ``target``, its name on this machine; see `copy_to`.
+
+        Whatever the sandbox holds or sends, nothing outside of ``target`` is written, and no more than ``max_size``
+        bytes (16 GiB) in ``max_files`` files and directories (a million): `LimitExceededError`.
+        """
+        given = {"checksum": checksum, "progress": progress, "max_size": max_size, "max_files": max_files}
+        return self._run(lambda: self._inner.copy_from(source, target, **cast(Any, given)))
 
     def start(self) -> SandboxInfo:
         """No-op when running; makes the environment anew, with its files, where it vanished."""

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.limits import CopyLimits
 from yaosb_jupyter.tai.volumes.trees import Report
 from yaosb_jupyter.types import Copied, FileInfo
 
@@ -67,7 +68,13 @@ class TrackedVolume(Volume):
             return await volume.push(source, target, progress, checksum=checksum)
 
     async def pull(
-        self, source: str, target: Path, progress: Report | None = None, *, checksum: bool = False
+        self,
+        source: str,
+        target: Path,
+        progress: Report | None = None,
+        *,
+        checksum: bool = False,
+        limits: CopyLimits | None = None,
     ) -> Copied:
         with self._use() as volume:
-            return await volume.pull(source, target, progress, checksum=checksum)
+            return await volume.pull(source, target, progress, checksum=checksum, limits=limits)

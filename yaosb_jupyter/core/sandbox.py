@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, Self, Unpack, cast, overload
 from weakref import WeakSet
 
@@ -21,14 +23,25 @@ from yaosb_jupyter.core.execution import (
     exec_options,
     max_output_of,
 )
+from yaosb_jupyter.core.purepath import PureSandboxPath, workspace_path
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.options import MAX_PIDS, ExecOptions, TerminalSizeLike
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.connect.base import AsyncAttachment
 from yaosb_jupyter.tai.runtimes.base import ExecStream
-from yaosb_jupyter.types import CommandInfo, ExecResult, LogChunk, SandboxInfo, SandboxStats, ServerEvent
-from yaosb_jupyter.units import DurationLike, parse_duration
+from yaosb_jupyter.tai.volumes.limits import MAX_FILES, MAX_SIZE, CopyLimits
+from yaosb_jupyter.types import (
+    CommandInfo,
+    Copied,
+    CopyProgress,
+    ExecResult,
+    LogChunk,
+    SandboxInfo,
+    SandboxStats,
+    ServerEvent,
+)
+from yaosb_jupyter.units import DurationLike, SizeLike, parse_duration
 
 SHELL = ("sh", "-c", 'exec "$(command -v bash || command -v sh)"')
 """The shell of a terminal: bash, where there is one."""
@@ -200,6 +213,45 @@ class AsyncSandbox:
         sandbox's runtime has no terminals.
         """
         return self.stream(command, stdin=True, **cast(CommandFields, {**fields, "tty": size}))
+
+    async def copy_to(
+        self,
+        source: str | PathLike[str],
+        target: str | PureSandboxPath,
+        *,
+        checksum: bool = False,
+        progress: Callable[[CopyProgress], None] | None = None,
+    ) -> Copied:
+        """Copies a file or a directory of this machine to ``target``, its name in the workspace, parents made.
+
+        A directory that is there is filled, files are replaced; each is seen when it is whole. Files that are there
+        with the same size, mode and time are not sent: what runs inside can change a file and set its time back, so
+        where that matters, and where times tell nothing, ``checksum`` has contents compared in place of times. Links
+        and special files below ``source`` are left out, and told. ``progress`` is called on the loop. Raises
+        `PathNotFoundError`, `PathError`, `UnavailableError` where the disk is full.
+        """
+        place = workspace_path(target, self.uid)
+        return await self._service.volume(self.uid).push(Path(source), place, progress, checksum=checksum)
+
+    async def copy_from(
+        self,
+        source: str | PureSandboxPath,
+        target: str | PathLike[str],
+        *,
+        checksum: bool = False,
+        progress: Callable[[CopyProgress], None] | None = None,
+        max_size: SizeLike = MAX_SIZE,
+        max_files: int = MAX_FILES,
+    ) -> Copied:
+        """Copies a file or a directory of the workspace to ``target``, its name on this machine; see `copy_to`.
+
+        Whatever the sandbox holds or sends, nothing outside of ``target`` is written, and no more than ``max_size``
+        bytes (16 GiB) in ``max_files`` files and directories (a million): `LimitExceededError`.
+        """
+        limits = CopyLimits.of(max_size, max_files, sandbox=self.id)
+        place = workspace_path(source, self.uid)
+        volume = self._service.volume(self.uid)
+        return await volume.pull(place, Path(target), progress, checksum=checksum, limits=limits)
 
     async def start(self) -> SandboxInfo:
         """No-op when running; makes the environment anew, with its files, where it vanished."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from pathlib import PurePosixPath
 
 from yaosb_jupyter.checks import check_number
+from yaosb_jupyter.core.path import AsyncSandboxPath
+from yaosb_jupyter.core.purepath import workspace_path
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
+from yaosb_jupyter.types import FileInfo
 
 _PIECE = 1 << 20
 _MAX_SIZE = 2**63 - 1  # of a file
@@ -18,6 +20,7 @@ _MAX_SIZE = 2**63 - 1  # of a file
 class Files:
     """Paths are relative to the workspace, or absolute under ``/workspace``; the sandbox sees the same files at once.
 
+    ``files / "data" / "x.csv"`` gives a path with what `pathlib.Path` can do, ``files.root`` that of the workspace.
     Works on stopped sandboxes too. Raises `NotFoundError`, `PathError` for what leaves the workspace or is no file.
     """
 
@@ -27,13 +30,30 @@ class Files:
         self._id = id
 
     def __repr__(self) -> str:
-        return f"<files of sandbox {self._id!r}>"
+        return f"<files of sandbox {self.id!r}>"
+
+    @property
+    def uid(self) -> str:
+        """The sandbox's."""
+        return self._uid
+
+    @property
+    def id(self) -> str:
+        """The sandbox's."""
+        return self._id
+
+    def __truediv__(self, path: str | PurePosixPath) -> AsyncSandboxPath:
+        return self.root / path
+
+    @property
+    def root(self) -> AsyncSandboxPath:
+        """The workspace itself, as a path."""
+        return AsyncSandboxPath(self, PurePosixPath())
 
     def _volume(self, *paths: str) -> Volume:
         for path in paths:
-            if not isinstance(path, str):
-                raise InvalidOptionError(f"path={path!r} is not valid", hint="accepted: text")
-        return self._service.volume(self._uid)
+            workspace_path(path, self.uid)
+        return self._service.volume(self.uid)
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
         """A file's content from byte ``offset``, at most ``size`` bytes. For big files see `stream`."""
@@ -76,37 +96,6 @@ class Files:
     async def rename(self, source: str, target: str) -> None:
         """Moves within the workspace, replacing a file."""
         await self._volume(source, target).rename(source, target)
-
-    async def upload(
-        self,
-        source: str | Path,
-        target: str,
-        *,
-        checksum: bool = False,
-        progress: Callable[[CopyProgress], None] | None = None,
-    ) -> Copied:
-        """Copies a file or a directory of this machine to ``target``, its name in the workspace, parents made.
-
-        A directory that is there is filled, files are replaced; each is seen when it is whole. Files that are there
-        with the same size, mode and time are not sent: what runs inside can change a file and set its time back, so
-        where that matters, and where times tell nothing, ``checksum`` has contents compared in place of times. Links
-        and special files below ``source`` are left out, and told. ``progress`` is called on the loop.
-        """
-        return await self._volume(target).push(Path(source), target, progress, checksum=checksum)
-
-    async def download(
-        self,
-        source: str,
-        target: str | Path,
-        *,
-        checksum: bool = False,
-        progress: Callable[[CopyProgress], None] | None = None,
-    ) -> Copied:
-        """Copies a file or a directory of the workspace to ``target``, its name on this machine; see `upload`.
-
-        Whatever the sandbox holds or sends, nothing outside of ``target`` is written.
-        """
-        return await self._volume(source).pull(source, Path(target), progress, checksum=checksum)
 
 
 def _pieces_of(content: object) -> AsyncIterable[bytes]:

@@ -55,8 +55,8 @@ class Unpacker:
     """Takes a stream of records; nothing it makes is outside of ``destination``, and no link is followed.
 
     Directories that are there are filled, files replaced; a new directory is seen when it is whole. It counts while it
-    goes: ``files``, ``done`` bytes of ``total``, ``path`` where it is, ``skipped`` paths that were left out. To be
-    closed.
+    goes: ``files``, ``entries`` of all kinds, ``done`` bytes of ``total``, ``path`` where it is, ``skipped`` paths that
+    were left out. To be closed.
     """
 
     def __init__(self, destination: Destination) -> None:
@@ -69,6 +69,7 @@ class Unpacker:
         self._ended = False
         self.path = ""
         self.files = 0
+        self.entries = 0
         self.done = 0
         self.total = 0
         self.skipped: List[str] = []
@@ -133,6 +134,7 @@ class Unpacker:
         if bool(name) != bool(self._levels) or (not self._levels and self._begun):
             raise records.RecordError("%r where it cannot be" % name)
         self._begun = True
+        self.entries += 1
         above = self._levels[-1].path if self._levels else ""
         self.path = "%s/%s" % (above, name) if above else name
 

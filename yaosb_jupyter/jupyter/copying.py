@@ -15,13 +15,13 @@ from yaosb_jupyter.units import format_size
 
 async def copy_in(sandbox: AsyncSandbox, source: Path, target: str, mailbox: Mailbox[Event]) -> str:
     """Uploads; what to say about it."""
-    copied = await upload(sandbox.files, source, target, _reporter(str(source), mailbox))
+    copied = await upload(sandbox, source, target, _reporter(str(source), mailbox))
     return _summary(str(source), f"{sandbox.id}:{copied.target}", copied)
 
 
 async def copy_out(sandbox: AsyncSandbox, source: str, target: Path, mailbox: Mailbox[Event]) -> str:
     """Downloads; what to say about it."""
-    copied = await download(sandbox.files, source, target, _reporter(source, mailbox))
+    copied = await download(sandbox, source, target, _reporter(source, mailbox))
     return _summary(f"{sandbox.id}:{source}", copied.target, copied)
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.comparison import Comparison, comparing, stamps_of
+from yaosb_jupyter.tai.volumes.limits import CopyLimits
 from yaosb_jupyter.tai.volumes.trees import Report, copied, in_slices, progress_of, source_here, target_here, unpacking
 from yaosb_jupyter.types import Copied, FileInfo
 
@@ -92,14 +93,21 @@ class Volume(ABC):
         return copied(here.packer, target, here.packer.unchanged)
 
     async def pull(
-        self, source: str, target: Path, progress: Report | None = None, *, checksum: bool = False
+        self,
+        source: str,
+        target: Path,
+        progress: Report | None = None,
+        *,
+        checksum: bool = False,
+        limits: CopyLimits | None = None,
     ) -> Copied:
         """Copies a file or a directory to ``target`` on this machine, which is its new name; parents are made.
 
         Nothing outside of ``target`` is touched, whatever the sandbox sends. What is not sent is told at `push`.
-        Links and special files are left out, and told.
+        Links and special files are left out, and told. Raises `LimitExceededError` where more comes than ``limits``
+        allow.
         """
-        here = target_here(target)
+        here = target_here(target, limits)
         comparison = Comparison(target)
         there = comparing(self.manifest(source, checksum=checksum), comparison, source)
         async with aclosing(cast(Any, self.pack(source, there if await in_thread(target.exists) else None))) as records:

@@ -15,6 +15,7 @@ from yaosb_jupyter.guest.unpacking import Unpacker, Within
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.comparison import Comparison, comparing, stamps_of
+from yaosb_jupyter.tai.volumes.limits import CopyLimits
 from yaosb_jupyter.tai.volumes.paths import file_info, path_errors, split_named, split_path
 from yaosb_jupyter.tai.volumes.trees import (
     Report,
@@ -135,14 +136,20 @@ class LocalVolume(Volume):
         return await copy_directly(here, self._target(target), progress)
 
     async def pull(
-        self, source: str, target: Path, progress: Report | None = None, *, checksum: bool = False
+        self,
+        source: str,
+        target: Path,
+        progress: Report | None = None,
+        *,
+        checksum: bool = False,
+        limits: CopyLimits | None = None,
     ) -> Copied:
         there: Mapping[str, Stamp] = {}
         if await in_thread(target.exists):
             manifest = self.manifest(source, checksum=checksum)
             there = await stamps_of(comparing(manifest, Comparison(target), source), source)
-        found = self._source(source, there, measured=progress is not None)
-        return await copy_directly(found, target_here(target), progress)
+        found = self._source(source, there, measured=progress is not None or limits is not None)
+        return await copy_directly(found, target_here(target, limits), progress)
 
     def _opener(self, path: str) -> Callable[[], int]:
         with path_errors(path, self._sandbox):

@@ -15,6 +15,7 @@ from yaosb_jupyter.guest.packing import Packer
 from yaosb_jupyter.guest.staging import StagedDirectory, StagedFile, mode_of_replaced
 from yaosb_jupyter.guest.unpacking import Unpacker
 from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.tai.volumes.limits import CopyLimits
 from yaosb_jupyter.tai.volumes.paths import path_errors
 from yaosb_jupyter.types import Copied, CopyProgress
 
@@ -69,10 +70,13 @@ class Target:
     unpacker: Unpacker
     path: str
     sandbox: str = ""
+    limits: CopyLimits | None = None
 
     def feed(self, data: bytes) -> Steps:
         with path_errors(self.path, self.sandbox):
             for _ in self.unpacker.feed(data):
+                if self.limits is not None:
+                    self.limits.check(self.unpacker)
                 yield b""
 
     def finish(self) -> None:
@@ -95,8 +99,8 @@ def source_here(path: Path, there: Mapping[str, Stamp], *, measured: bool) -> So
     return Source(packer=Packer(open_top, there, measured=measured), path=str(path))
 
 
-def target_here(path: Path) -> Target:
-    return Target(unpacker=Unpacker(Here(path)), path=str(path))
+def target_here(path: Path, limits: CopyLimits | None = None) -> Target:
+    return Target(unpacker=Unpacker(Here(path)), path=str(path), limits=limits)
 
 
 async def unpacking(target: Target, records: AsyncIterable[bytes]) -> AsyncGenerator[None]:
