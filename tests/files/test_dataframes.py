@@ -55,7 +55,9 @@ def test_polars(sandbox: Sandbox) -> None:
     frame = pl.DataFrame({"x": list(range(ROWS)), "y": ["a"] * ROWS})
     with (sandbox.files / "data.csv").open("wb") as file:
         frame.write_csv(file)
-    assert pl.read_csv("sandbox://lab/data.csv").equals(frame)
+    with (sandbox.files / "data.csv").open("rb") as file:
+        assert pl.read_csv(file).equals(frame)
+    assert pl.read_csv("sandbox://lab/data.csv", use_pyarrow=True).equals(frame)  # else it reads addresses itself
     with fsspec.open("sandbox://lab/data.parquet", "wb") as file:
         frame.write_parquet(file)
     with fsspec.open("sandbox://lab/data.parquet") as file:
