@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 import pytest
 
-from yaosb_jupyter.core.attaching import AttachFields, attach
 from yaosb_jupyter.tai.bytestream import ByteStream
+from yaosb_jupyter.tai.connect.attach import AttachFields, attach
 from yaosb_jupyter.tai.connect.base import AsyncAttachment
 from yaosb_jupyter.tai.sockets import connect
 

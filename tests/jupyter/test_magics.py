@@ -224,6 +224,23 @@ def test_j9_a_pull_is_told(notebook: Notebook) -> None:
     assert "pulled: some/image:1" in shown(notebook, "%sandbox pull some/image:1")
 
 
+def test_a_link_to_a_port_is_shown(notebook: Notebook) -> None:
+    notebook.run("%sandbox create lab")
+    notebook.run("%sandbox proxy 8080 '/a?<b>'")
+    link = notebook.value
+    assert link.url.startswith("http://127.0.0.1:")
+    assert link.url.endswith("/a?%3Cb%3E")
+    assert repr(link) == link.url
+    html = link._repr_html_()
+    assert f'href="{link.url}"' in html
+    assert 'rel="noopener noreferrer"' in html
+    assert "<iframe" not in html
+    notebook.run("%sandbox create other")
+    notebook.run("%sandbox proxy 8080 --sandbox lab --show")
+    assert notebook.value.url == link.url.removesuffix("a?%3Cb%3E")
+    assert 'sandbox="allow-scripts allow-forms allow-popups"' in notebook.value._repr_html_()
+
+
 def test_write_takes_paths_with_a_name(notebook: Notebook) -> None:
     notebook.run("%sandbox create one")
     notebook.run("%sandbox create two")

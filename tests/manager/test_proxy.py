@@ -61,6 +61,14 @@ async def test_a_web_application_is_reached_by_a_url(web: Web, browser: httpx.As
         assert await socket.recv() == "word" * 50_000
 
 
+@pytest.mark.parametrize("rig", SANDBOXES, indirect=True)
+async def test_n1_the_address_that_an_application_is_told_works_inside(web: Web, browser: httpx.AsyncClient) -> None:
+    """Not the proxy's, on a loopback that is not its own."""
+    headers = httpx.Headers((await browser.get(await web.sandbox.proxy(web.port, "/headers"))).json())
+    code = f"from urllib.request import urlopen; print(urlopen('http://{headers['Host']}/').read().decode())"
+    assert (await web.sandbox.exec(["python3", "-c", code], check=True)).stdout == "hello from inside\n"
+
+
 @pytest.mark.docker
 @pytest.mark.parametrize("rig", [DockerRig], indirect=True, ids=["docker"])
 @pytest.mark.parametrize("link", ["", "engine"], ids=["guest", "no guest"])

@@ -266,6 +266,7 @@ async def test_where_nothing_listens_a_page_says_so(proxy: Proxy, browser: httpx
     assert page.status_code == 502
     assert f"port {free} of sandbox lab" in page.text
     assert "nothing listens there" in page.text
+    assert "Start a server there" in page.text
     assert page.headers["content-security-policy"].startswith("sandbox;")
     text = await browser.get(url)
     assert text.headers["content-type"].startswith("text/plain")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -114,11 +116,25 @@ def _other_pythons() -> str | None:
     return None if other_pythons() else "no python3.8 to python3.15 is on the PATH (YAOSB_TEST_PYTHONS names some)"
 
 
+def _browser() -> str | None:
+    try:
+        import playwright.async_api  # noqa: F401
+    except ImportError:
+        return "the playwright package is not installed (make env)"
+    return None if chromium() else "there is no Chromium (tests/rig/browser.sh)"
+
+
+def chromium() -> str | None:
+    """The system's own: SANDBOX_TEST_CHROMIUM, or the one on the PATH."""
+    return os.environ.get("SANDBOX_TEST_CHROMIUM") or shutil.which("chromium")
+
+
 PROBES: Mapping[str, Callable[[], str | None]] = {
     "docker": _docker,
     "docker-tls": _docker_tls,
     "embedded": _embedded,
     "bubblewrap": _bubblewrap,
+    "browser": _browser,
     "root": _root,
     "system-python": _system_python,
     "other-pythons": _other_pythons,
@@ -129,7 +145,8 @@ PROBES: Mapping[str, Callable[[], str | None]] = {
 @functools.cache
 def missing(name: str) -> str | None:
     """What is missing for `name`, in one line, or None. Asked once per run."""
-    return PROBES[name]()
+    with ThreadPoolExecutor(1) as thread:  # asked on a loop too, which must not be blocked
+        return thread.submit(PROBES[name]).result()
 
 
 def required() -> frozenset[str]:

@@ -32,6 +32,7 @@ const events = new EventSource(here + "events")
 events.onmessage = event => log("event: " + event.data)
 fetch(here + "echo", {method: "POST", headers: {"Content-Type": "application/json"}, body: '{"a": 1}'})
   .then(response => response.text()).then(text => log("fetched: " + text))
+try { log("parent: " + parent.document.title) } catch (error) { log("parent: " + error.name) }
 try { log("cookie: " + document.cookie) } catch (error) { log("cookie: " + error.name) }
 try { log("storage: " + localStorage.length) } catch (error) { log("storage: " + error.name) }
 const other = new URLSearchParams(location.search).get("other")

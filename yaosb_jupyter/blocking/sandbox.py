@@ -14,11 +14,11 @@ from yaosb_jupyter.blocking.face import Face, feed
 from yaosb_jupyter.blocking.files import Files
 from yaosb_jupyter.blocking.loop import Calls, Loop
 from yaosb_jupyter.blocking.stream import CommandStream
-from yaosb_jupyter.core.attaching import AttachFields, Protocol
 from yaosb_jupyter.core.execution import CommandFields, CommandLine, ExecFields, OnOutput
 from yaosb_jupyter.core.purepath import PureSandboxPath
 from yaosb_jupyter.core.sandbox import SHELL, AsyncSandbox
 from yaosb_jupyter.options import TerminalSizeLike
+from yaosb_jupyter.tai.connect.attach import AttachFields, Protocol
 from yaosb_jupyter.tai.volumes.limits import MAX_FILES, MAX_SIZE
 from yaosb_jupyter.types import (
     CommandInfo,

@@ -11,7 +11,6 @@ from typing import Any, Literal, Self, Unpack, cast, overload
 from weakref import WeakSet
 
 from yaosb_jupyter.checks import check_number, check_text
-from yaosb_jupyter.core.attaching import AttachFields, Protocol, attach
 from yaosb_jupyter.core.background import AsyncCommand
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.execution import (
@@ -28,6 +27,7 @@ from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.options import MAX_PIDS, ExecOptions, TerminalSizeLike
 from yaosb_jupyter.tai.bytestream import ByteStream
+from yaosb_jupyter.tai.connect.attach import AttachFields, Protocol, attach
 from yaosb_jupyter.tai.connect.base import AsyncAttachment
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.limits import MAX_FILES, MAX_SIZE, CopyLimits

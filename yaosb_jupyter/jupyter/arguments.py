@@ -60,6 +60,11 @@ def sandbox_parser() -> MagicParser:
     copy = verb("cp", "copy a file or directory into or out of a sandbox")
     copy.add_argument("source", help="a path here, or NAME:path; a directory with all that is in it")
     copy.add_argument("target", help="a path here, or NAME:path; into it where it is a directory")
+    proxy = verb("proxy", "a link to what listens at a port inside")
+    proxy.add_argument("port", type=int, metavar="PORT")
+    proxy.add_argument("page", nargs="?", default="/", metavar="PATH", help='which page ("/")')
+    proxy.add_argument("--sandbox", dest="ref", default="", metavar="ID", help="which sandbox (the one in use)")
+    proxy.add_argument("--show", action="store_true", help="show the page in the cell, too")
     told = verb("help", "show this, or the flags of a verb")
     told.add_argument("topic", nargs="?", choices=[*parser.verbs], metavar="VERB")
     return parser

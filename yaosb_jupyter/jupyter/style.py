@@ -33,6 +33,8 @@ border-bottom:1px solid var(--y-line);background:none;max-width:44em;overflow-wr
 .yaosb table.y-table tr,.yaosb table.y-table tr:hover{background:none}
 .yaosb table.y-table .y-right{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .yaosb table.y-table .y-strong{font-weight:600}
+.yaosb iframe.y-frame{display:block;width:100%;height:480px;margin-top:6px;border:1px solid var(--y-line);
+border-radius:6px;background:#fff}
 .yaosb .y-track{height:4px;border-radius:2px;background:var(--y-soft);overflow:hidden;margin:4px 0 2px;
 width:22em;max-width:100%}
 .yaosb .y-bar{height:100%;background:var(--jp-brand-color1,#1976d2)}

@@ -14,6 +14,7 @@ from yaosb_jupyter.jupyter.arguments import create_fields
 from yaosb_jupyter.jupyter.cards import Card, Listing
 from yaosb_jupyter.jupyter.copying import copy_in, copy_out
 from yaosb_jupyter.jupyter.events import Event
+from yaosb_jupyter.jupyter.links import PortLink
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.places import Place, direction
 from yaosb_jupyter.jupyter.progress import PullLayers
@@ -31,8 +32,8 @@ from yaosb_jupyter.jupyter.views import (
 from yaosb_jupyter.types import FileInfo, Output, PoolInfo, PullProgress, SandboxInfo
 from yaosb_jupyter.units import format_size
 
-Shown = Card | Listing[Any] | str
-"""A card, a table, or a line."""
+Shown = Card | Listing[Any] | PortLink | str
+"""A card, a table, a link, or a line."""
 
 
 class Verbs:
@@ -109,6 +110,11 @@ class Verbs:
             return await copy_in(sandbox, source.here, target.path, self._mailbox)
         sandbox = await self._session.sandbox(source.ref)
         return await copy_out(sandbox, source.path, target.here, self._mailbox)
+
+    async def proxy(self, args: Namespace) -> PortLink:
+        sandbox = await self._session.sandbox(args.ref)
+        url = await sandbox.proxy(args.port, args.page)
+        return PortLink(sandbox=sandbox.id, port=args.port, url=url, show=args.show)
 
     async def write(self, path: str, content: str) -> str:
         """``%%sbwrite``."""

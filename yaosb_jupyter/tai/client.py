@@ -3,32 +3,113 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal, Self, Unpack, overload
 
-from yaosb_jupyter.errors import RuntimeUnavailableError, SandboxError, UnavailableError, missing_extra
+from yaosb_jupyter.errors import (
+    InvalidOptionError,
+    NotAvailableError,
+    RuntimeUnavailableError,
+    SandboxError,
+    UnavailableError,
+    missing_extra,
+)
 from yaosb_jupyter.link.services import NO_SERVICES, Services
 from yaosb_jupyter.tai.address import Address, Kind, parse_address
-from yaosb_jupyter.tai.runtimes.base import Runtime, RuntimeInfo
-from yaosb_jupyter.types import PoolSpec
+from yaosb_jupyter.tai.connect.attach import AttachFields, Protocol, attach
+from yaosb_jupyter.tai.connect.base import AsyncAttachment
+from yaosb_jupyter.tai.proxy.host import HostProxy
+from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec, Runtime, RuntimeInfo
+from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.local import LocalVolume
+from yaosb_jupyter.types import PoolSpec, ServerEvent
 
 _CHOICE_SECONDS = 8.0
 """For an engine to be taken rather than `embedded`: what it needs to answer and to be probed, less than a pool has."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class HostClient:
-    """One opened host. ``address`` is the one that was found to answer, where the pool left the choice."""
+    """One opened host: its ``runtime``, the files of its environments, and ways to what listens in them.
 
-    runtime: Runtime
-    info: RuntimeInfo
-    address: str
+    ``address`` is the one that was found to answer, where the pool left the choice. Leaving ``async with`` closes it.
+    """
+
+    def __init__(self, *, runtime: Runtime, info: RuntimeInfo, address: str) -> None:
+        self.runtime = runtime
+        self.info = info
+        self.address = address
+        self.proxy = HostProxy(runtime)
+        self._stack = AsyncExitStack()
+        self._stack.push_async_callback(runtime.close)
+        self._stack.push_async_callback(self.proxy.close)
+
+    def __repr__(self) -> str:
+        return f"<HostClient {self.address!r}, {self.info.kind} {self.info.version}>"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its environments run on this machine."""
+        return self.info.is_local
+
+    def volume(self, spec: EnvironmentSpec, runtime_id: str) -> Volume:
+        """The files of an environment."""
+        return self.runtime.volume(spec, runtime_id)
+
+    def workspace(self, directory: Path | str) -> Volume:
+        """The files of a directory of this machine that is, or shall be, an environment's workspace.
+
+        Raises `NotAvailableError` where the host sees no directories of this machine.
+        """
+        if not self.info.shared_files:
+            raise NotAvailableError(
+                f"{self.address} sees no directories of this machine", hint="volume() reaches an environment's files"
+            )
+        return LocalVolume(Path(directory))
+
+    @overload
+    async def attach(
+        self, runtime_id: str, port: int, protocol: Literal["ws"] = "ws", **fields: Unpack[AttachFields]
+    ) -> AsyncAttachment[str | bytes]: ...
+
+    @overload
+    async def attach(
+        self, runtime_id: str, port: int, protocol: Literal["sse"], **fields: Unpack[AttachFields]
+    ) -> AsyncAttachment[ServerEvent]: ...
+
+    @overload
+    async def attach(
+        self, runtime_id: str, port: int, protocol: Literal["tcp"], **fields: Unpack[AttachFields]
+    ) -> AsyncAttachment[bytes]: ...
+
+    async def attach(
+        self, runtime_id: str, port: int, protocol: Protocol = "ws", **fields: Unpack[AttachFields]
+    ) -> AsyncAttachment[Any]:
+        """Connects to a server in an environment; see `AsyncSandbox.attach`."""
+        return await attach(partial(self.runtime.dial, runtime_id, port), runtime_id, port, protocol, fields)
+
+    def on_close(self, end: Callable[[], Awaitable[None]]) -> None:
+        """``end`` is called when the host was let go of."""
+        stack = AsyncExitStack()
+        stack.push_async_callback(end)
+        stack.push_async_exit(self._stack.pop_all())
+        self._stack = stack
 
     async def close(self) -> None:
         """Lets go of the host; what runs there goes on. Idempotent."""
-        await self.runtime.close()
+        await self._stack.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +139,32 @@ async def open_host(
     except SandboxError as error:
         error.pool = error.pool or spec.name
         raise
+
+
+async def open_address(
+    address: str, options: Mapping[str, str], *, runtime_dir: Path | None, state_dir: Path | None
+) -> HostClient:
+    """See `yaosb_jupyter.tai.open`."""
+    if parse_address(address).kind is Kind.CHOOSE:
+        raise InvalidOptionError(
+            f"address={address!r} names no host",
+            hint="local is the Docker engine of this machine, embedded runs without one",
+        )
+    spec = PoolSpec(name="host", address=address, options=options)
+    if runtime_dir is not None:
+        return await open_host(spec, runtime_dir=runtime_dir, state_dir=state_dir)
+    directory = await in_thread(tempfile.mkdtemp, prefix="yaosb-")
+
+    async def remove() -> None:
+        await in_thread(shutil.rmtree, directory, ignore_errors=True)
+
+    try:
+        host = await open_host(spec, runtime_dir=Path(directory), state_dir=state_dir)
+    except BaseException:
+        await remove()
+        raise
+    host.on_close(remove)
+    return host
 
 
 async def _choose(spec: PoolSpec, given: Given) -> HostClient:

@@ -63,7 +63,12 @@ def for_error(error: SandboxError, port: int) -> Page:
     name = f"sandbox {error.sandbox}" if error.sandbox else "the sandbox"
     match error:
         case PortUnavailableError():
-            return Page(status=502, title=f"Nothing to see at port {port} of {name}", message=error.message, hint=hint)
+            return Page(
+                status=502,
+                title=f"Nothing answers at port {port} of {name}",
+                message=_capital(error.message),
+                hint="Start a server there, then load this page again.",
+            )
         case NotFoundError():
             return Page(status=410, title=f"{_capital(name)} is gone", message=error.message, hint=hint)
         case NotRunningError() | NotAvailableError():
