@@ -41,7 +41,7 @@ def dial():
             reception.listen()
         link = reception.accept()[0]
         link.recv(len(config["knock"]), socket.MSG_WAITALL)
-    features = ["exec", "attach", "control", "forget", "kill"]
+    features = ["exec", "attach", "control", "forget", "kill", "hand_over"]
     link.sendall(frame(HELLO, 0, {"major": 1, "minor": 0, "features": features, "key": config["key"], "instance": "x"}))
     return link
 

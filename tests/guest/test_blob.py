@@ -89,3 +89,19 @@ def test_the_compiled_form_runs_here(tmp_path: Path) -> None:
     assert zipfile.is_zipfile(blob)
     done = subprocess.run([sys.executable, "-I", "-S", str(blob)], input=b"", capture_output=True, timeout=20)
     assert b"whoever started this guest has gone" in done.stderr
+
+
+def test_the_sources_lose_their_documentation_and_nothing_else() -> None:
+    sources = zipfile.ZipFile(io.BytesIO(guest_blob()))
+    for name in sources.namelist():
+        if name.startswith(PACKAGE):
+            original = resources.files("yaosb_jupyter.guest").joinpath(Path(name).name).read_text(encoding="utf-8")
+            assert _undocumented(sources.read(name).decode()) == _undocumented(original), name
+
+
+def _undocumented(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            node.value.value = ""
+    return ast.dump(tree)

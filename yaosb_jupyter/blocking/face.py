@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from typing import Any, TypeVar
 
 from yaosb_jupyter.blocking.loop import Calls, Loop
@@ -22,7 +22,7 @@ class Face:
     def _run(self, work: Callable[[], Awaitable[T]], calls: Calls | None = None) -> T:
         return self._loop.run(work, calls)
 
-    def _iterate(self, source: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+    def _iterate(self, source: Callable[[], AsyncIterator[T]]) -> Generator[T]:
         """The items one by one; leaving early closes the source."""
         items = source()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from typing import Generic, Self
 
 from yaosb_jupyter.blocking.face import Face
@@ -40,7 +41,11 @@ class CommandStream(Face, Generic[Text]):
 
     def __iter__(self) -> Iterator[Output[Text] | Exit]:
         events: AsyncIterator[Output[Text] | Exit] = self._inner.__aiter__()
-        return self._iterate(lambda: events)
+        with closing(self._iterate(lambda: events)) as iterator:
+            for event in iterator:
+                yield event
+                while (output := asynchronous.take_now(self._inner)) is not None:
+                    yield output
 
     def send(self, data: str | bytes) -> None:
         """Writes to the command's stdin (the stream must have been made with ``stdin=True``)."""

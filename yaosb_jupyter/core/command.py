@@ -106,3 +106,13 @@ class CommandStream(Generic[Text]):
         if self._inner is None:
             self._inner = await self._begin()
         return self._inner
+
+
+def take_now(stream: CommandStream[Text]) -> Output[Text] | None:
+    """What can be had without the loop, in any thread, while the iteration waits to go on; else None."""
+    inner = stream._inner
+    while inner is not None and (chunk := inner.receive_now()) is not None:
+        channel, data = chunk
+        if piece := stream._decode[channel](data, False):
+            return Output(channel=channel, data=piece)
+    return None

@@ -12,6 +12,7 @@ from typing import Generic, TypedDict
 from yaosb_jupyter.checks import several
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core.command import CommandStream
+from yaosb_jupyter.core.forwarding import ForwardingStream
 from yaosb_jupyter.core.output import DEFAULT_MAX_OUTPUT, Tail
 from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, OutputLimitExceededError
 from yaosb_jupyter.options import ExecOptions, TerminalSize, TerminalSizeLike
@@ -174,10 +175,8 @@ class Execution(Generic[Text]):
             )
 
 
-class _Recorded(ExecStream):
+class _Recorded(ForwardingStream):
     """Keeps the end of what passes through; with ``kill`` ends the command once a tail has to drop something."""
-
-    _inner: ExecStream
 
     def __init__(
         self, begin: Callable[[], Awaitable[ExecStream]], tails: Mapping[ExecChannel, Tail], *, kill: bool
@@ -200,24 +199,6 @@ class _Recorded(ExecStream):
                 self.over_limit = True
                 await self._inner.cancel(0.0)
         return chunk
-
-    async def send(self, data: bytes) -> None:
-        await self._inner.send(data)
-
-    async def close_stdin(self) -> None:
-        await self._inner.close_stdin()
-
-    async def wait(self) -> ExitStatus:
-        return await self._inner.wait()
-
-    async def signal(self, signum: int) -> None:
-        await self._inner.signal(signum)
-
-    async def cancel(self, grace: float = 2.0) -> None:
-        await self._inner.cancel(grace)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 def _last_line(result: ExecResult[Text]) -> str:

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from yaosb_jupyter.checks import check_number, check_text
 from yaosb_jupyter.core.background import AsyncCommand
+from yaosb_jupyter.core.bulk import BulkStream
 from yaosb_jupyter.core.command import CommandStream
 from yaosb_jupyter.core.execution import (
     CommandFields,
@@ -353,4 +354,4 @@ class AsyncSandbox:
             await attached.close()
 
     async def _begin(self, options: ExecOptions) -> ExecStream:
-        return await self._service.exec_stream(self.uid, options)
+        return BulkStream(await self._service.exec_stream(self.uid, options))

@@ -11,6 +11,7 @@ from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.options import TerminalSize
+from yaosb_jupyter.tai.outputpipe import OutputPipe
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ExitStatus
 
@@ -54,6 +55,9 @@ class TrackedStream(ExecStream):
     @property
     def lost(self) -> int:
         return self._inner.lost
+
+    async def take_stdout(self) -> OutputPipe | None:
+        return await self._inner.take_stdout()
 
     def defer_acknowledgement(self) -> None:
         self._inner.defer_acknowledgement()

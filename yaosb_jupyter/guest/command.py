@@ -102,6 +102,20 @@ class Command:
         for output in self._outputs:
             output.resume()
 
+    # Its output in other hands
+
+    def lend_output(self) -> Optional[int]:
+        """The pipe of its stdout, to be read by somebody else; None where it has none, or not any more."""
+        return None if self._terminal is not None else self._outputs[0].lend()
+
+    def output_lent(self, taken: bool) -> None:
+        """Whether it has been taken over; else it is read here again."""
+        self._outputs[0].lent(taken)
+
+    def take_back_output(self) -> bool:
+        """Whether somebody else has read it until here."""
+        return self._outputs[0].take_back()
+
     # The end of the process
 
     def reaped(self, status: int, usage: resource.struct_rusage) -> None:

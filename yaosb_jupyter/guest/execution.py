@@ -94,6 +94,13 @@ class Execution:
             self.ring.release(upto)
         self._running.resume()
 
+    def lend_output(self) -> Optional[int]:
+        """The pipe of its stdout, for its reader, until `output_lent` is told; None where it cannot be had."""
+        return None if self._drops or self.result is not None else self._running.lend_output()
+
+    def output_lent(self, taken: bool) -> None:
+        self._running.output_lent(taken)
+
     # Its input
 
     def write(self, reader: Reader, data: bytes) -> None:
@@ -114,8 +121,13 @@ class Execution:
 
     # Its readers
 
-    def attach(self, stream: Stream, since: Optional[int]) -> None:
-        """Output from ``since`` on, without it the end only. In the foreground the latest reader is the only one."""
+    def attach(self, stream: Stream, since: Optional[int], *, holds: bool = False) -> None:
+        """Output from ``since`` on, without it the end only. In the foreground the latest reader is the only one.
+
+        ``holds``: it has the pipe that was handed over, and goes on reading that.
+        """
+        if since is not None and not holds and self._running.take_back_output():
+            self.ring.skip(since)
         reader = Reader(self, stream, since)
         stdin = self._running.input
         if since is None:

@@ -68,12 +68,12 @@ class Executions:
 
     def _attach(self, stream: Stream, request: Dict[str, Any]) -> None:
         since = request.get("since")
-        execution = self._find(stream, request)
+        execution = self.find(stream, request)
         if execution is not None:
-            execution.attach(stream, None if since is None else int(since))
+            execution.attach(stream, None if since is None else int(since), holds=bool(request.get("holds")))
 
     def _control(self, stream: Stream, request: Dict[str, Any]) -> None:
-        execution = self._find(stream, request)
+        execution = self.find(stream, request)
         if execution is not None:
             if execution.result is not None and "grace" in request:
                 self._sweep(stream, request)
@@ -103,7 +103,8 @@ class Executions:
 
     # The table
 
-    def _find(self, stream: Stream, request: Dict[str, Any]) -> Optional[Execution]:
+    def find(self, stream: Stream, request: Dict[str, Any]) -> Optional[Execution]:
+        """The command that is asked for; the stream is told where there is none."""
         execution = self._known.get(request["exec_id"])
         if execution is None:
             stream.fail("NotFoundError", "no such command is known here")

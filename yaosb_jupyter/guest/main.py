@@ -16,7 +16,7 @@ import socket
 import struct
 from typing import Any, Dict
 
-from . import dial, frames, later, libc
+from . import dial, frames, handover, later, libc
 from .confinement import confine, limit
 from .executions import Executions
 from .link import Link
@@ -56,6 +56,8 @@ def main() -> int:
     service.offer(executions.operations())
     service.offer(dial.operations(loop))
     service.offer(listeners.operations())
+    if "socket" in config:
+        service.offer(handover.operations(loop, executions, config["socket"], hello))
     service.offer(later.operations(loop, config.get("workspace", config["workdir"])))
     hello["features"] = service.features
     libc.trim()

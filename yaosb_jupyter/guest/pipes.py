@@ -42,16 +42,51 @@ class Output:
         self._sink = sink
         self._tell_ended = ended
         self._left: Optional[int] = None
+        self._leaves = False
+        self._lent = False
+        self._wanted_back = False
         os.set_blocking(fd, False)
         self.ended = False
 
     def resume(self) -> None:
-        if not self.ended:
+        if not self.ended and not self._lent:
             self._loop.watch(self._fd, READ, self._readable)
+
+    def lend(self) -> Optional[int]:
+        """The descriptor, which is left alone until `lent` is told; None where there is none, or it is lent already."""
+        if self.ended or self._lent:
+            return None
+        self._lent = True
+        self._wanted_back = False
+        self._loop.unwatch(self._fd)
+        return self._fd
+
+    def lent(self, taken: bool) -> None:
+        """Whether somebody else reads it: then nothing follows here, until it is taken back."""
+        if taken and not self._wanted_back:
+            self.ended = True
+            self._tell_ended()
+        else:
+            self._read_again()
+
+    def take_back(self) -> bool:
+        """Whether somebody else has read it. From here on, or as soon as `lent` is told, it is read here."""
+        taken = self._lent and self.ended and self._fd >= 0
+        self._wanted_back = True
+        if taken:
+            self._read_again()
+        return taken
+
+    def _read_again(self) -> None:
+        self._lent = self.ended = False
+        self.resume()
+        if self._leaves:
+            self.leave_after_rest()
 
     def leave_after_rest(self) -> None:
         """Whoever else holds the other end is not waited for: what is there now is the last."""
-        if not self.ended:
+        self._leaves = True
+        if not self.ended and not self._lent:
             held = array.array("i", [0])
             fcntl.ioctl(self._fd, termios.FIONREAD, held)
             self._left = held[0]
@@ -81,10 +116,11 @@ class Output:
         self._tell_ended()
 
     def close(self) -> None:
-        if not self.ended:
-            self.ended = True
+        self.ended = True
+        if self._fd >= 0:
             self._loop.unwatch(self._fd)
             os.close(self._fd)
+            self._fd = -1
 
 
 class Input:

@@ -68,6 +68,12 @@ class Ring:
         del self._pieces[:count]
         del self._offsets[:count]
 
+    def skip(self, upto: int) -> None:
+        """Goes on at ``upto``, where that is beyond the end: what is before went another way."""
+        if upto > self.end:
+            self.release(self.end)
+            self.start = self.end = upto
+
     def trim(self) -> None:
         """Drops the oldest until there is room."""
         if self.held > CAPACITY:

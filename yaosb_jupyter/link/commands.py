@@ -15,9 +15,11 @@ import msgspec
 from yaosb_jupyter.errors import NotAvailableError, NotFoundError, ProtocolError, SandboxError, SandboxLostError
 from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.exec import CommandResult, Control, GuestExecStream, exit_status, refused
+from yaosb_jupyter.link.handover import OPERATION, Handover, Handovers
 from yaosb_jupyter.link.resume import Conversation
 from yaosb_jupyter.link.stream import RemoteError, Stream
 from yaosb_jupyter.options import ExecOptions, TerminalSize
+from yaosb_jupyter.tai.outputpipe import OutputPipe
 from yaosb_jupyter.types import CommandInfo
 
 CALL_TIMEOUT = 30.0
@@ -56,6 +58,7 @@ class GuestCommands:
     def __init__(self, link: Link, sandbox: str) -> None:
         self._link = link
         self._sandbox = sandbox
+        self.handovers = Handovers()
         self._ended: list[str] = []
         self._forgetting: asyncio.Task[None] | None = None
 
@@ -64,6 +67,7 @@ class GuestCommands:
         request = exec_request(exec_id, options, cwd=cwd, env=env)
         connection = await self._connected(needs="attach" if options.tty else "")
         instance = _instance(connection)
+        handover = Handover(exec_id)
         try:
             stream = connection.open("exec", request)
         except ConnectionError as error:
@@ -71,21 +75,23 @@ class GuestCommands:
 
         async def reopen(since: int | None) -> Stream:
             if since is not None:
-                return await self._open("attach", {"exec_id": exec_id, "since": since}, instance)
+                again = {"exec_id": exec_id, "since": since, "holds": handover.taken}
+                return await self._open("attach", again, instance)
             return await self._open("exec", request, instance)
 
         if "attach" not in connection.features:
             told = Conversation(stream, None)
-            return self._stream(told, exec_id, timeout=options.timeout, kill=kill, control=_by_message(stream))
-        return self._stream(Conversation(stream, reopen), exec_id, timeout=options.timeout, kill=kill)
+            return self._stream(told, handover, timeout=options.timeout, kill=kill, control=_by_message(stream))
+        return self._stream(Conversation(stream, reopen), handover, timeout=options.timeout, kill=kill)
 
     async def attach(self, exec_id: str, *, since: int | None, kill: Kill) -> GuestExecStream:
         """``since`` None: its output is not wanted."""
         connection = await self._connected(needs="attach")
         instance = _instance(connection)
+        handover = Handover(exec_id)
 
         async def reopen(offset: int | None) -> Stream:
-            wanted = {} if since is None else {"since": offset}
+            wanted = {} if since is None else {"since": offset, "holds": handover.taken}
             return await self._open("attach", {"exec_id": exec_id, **wanted}, instance)
 
         try:
@@ -95,17 +101,18 @@ class GuestCommands:
             raise refused(error, self._sandbox) from error
         except (ConnectionError, TimeoutError) as error:
             raise SandboxLostError(f"its guest did not answer: {error!r}", sandbox=self._sandbox) from error
-        return self._stream(conversation, exec_id, timeout=None, kill=kill)
+        return self._stream(conversation, handover, timeout=None, kill=kill)
 
     def _stream(
         self,
         conversation: Conversation,
-        exec_id: str,
+        handover: Handover,
         *,
         timeout: float | None,
         kill: Kill,
         control: Control | None = None,
     ) -> GuestExecStream:
+        exec_id = handover.exec_id
         return GuestExecStream(
             conversation,
             sandbox=self._sandbox,
@@ -113,6 +120,7 @@ class GuestCommands:
             kill=kill,
             control=control or functools.partial(self._act, exec_id),
             sweep=functools.partial(self._sweep, exec_id),
+            take=functools.partial(self._take, handover),
             ended=None if conversation.background else lambda: self._acknowledge(exec_id),
         )
 
@@ -160,6 +168,14 @@ class GuestCommands:
 
     async def _sweep(self, exec_id: str, grace: float) -> None:
         await self._call("sweep", {"exec_id": exec_id, "grace": grace})
+
+    async def _take(self, handover: Handover, wanted: Callable[[], bool]) -> OutputPipe | None:
+        """The pipe of its stdout, where the guest hands it over while it is ``wanted``."""
+        with self.handovers.expected(handover, wanted), contextlib.suppress(SandboxError, RemoteError, OSError):
+            connection = await self._connected(needs=OPERATION)
+            async with asyncio.timeout(CALL_TIMEOUT):
+                await connection.call(OPERATION, {"exec_id": handover.exec_id})
+        return handover.pipe
 
     # Asking
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -137,6 +138,13 @@ class Connection(asyncio.Protocol):
             await answered
         finally:
             self._pings.pop(token, None)
+
+    def detach(self) -> socket.socket:
+        """Ends the connection and leaves its socket to the caller, for what is no frame; for ``check``."""
+        assert self._transport is not None
+        detached: socket.socket = self._transport.get_extra_info("socket").dup()
+        self._transport.abort()
+        return detached
 
     async def close(self, reason: str = "closed") -> None:
         """Ends the connection and waits until it has, and what served its streams too. Idempotent."""

@@ -25,6 +25,7 @@ from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.resume import Conversation
 from yaosb_jupyter.link.stream import RemoteError
 from yaosb_jupyter.options import TerminalSize
+from yaosb_jupyter.tai.outputpipe import OutputPipe
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ExitStatus
 
@@ -115,7 +116,8 @@ class GuestExecStream(ExecStream):
 
     The guest is not trusted: where it does not end a command in time, ``kill`` ends the whole environment. ``ended``
     is told that its end is known here; None for a command in the background, which goes on when this is closed.
-    ``sweep`` ends within so many seconds what the command leaves behind.
+    ``sweep`` ends within so many seconds what the command leaves behind, ``take`` takes over the pipe of its stdout,
+    while what it is given agrees.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class GuestExecStream(ExecStream):
         kill: Callable[[], Awaitable[None]],
         control: Control,
         sweep: Callable[[float], Awaitable[None]],
+        take: Callable[[Callable[[], bool]], Awaitable[OutputPipe | None]],
         ended: Callable[[], None] | None,
     ) -> None:
         self._conversation = conversation
@@ -134,6 +137,7 @@ class GuestExecStream(ExecStream):
         self._kill = kill
         self._control = control
         self._sweep = sweep
+        self._take = take
         self._tell_ended = ended
         self._outcome: ExitStatus | SandboxError | None = None
         self._backstop = asyncio.ensure_future(self._watch(timeout)) if timeout else None
@@ -172,6 +176,9 @@ class GuestExecStream(ExecStream):
         if isinstance(self._outcome, SandboxLostError):
             raise self._outcome
         return None
+
+    async def take_stdout(self) -> OutputPipe | None:
+        return None if self.background or self._outcome is not None else await self._take(self._conversation.standing())
 
     async def send(self, data: bytes) -> None:
         await self._conversation.send(data)

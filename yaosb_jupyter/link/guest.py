@@ -15,6 +15,7 @@ from yaosb_jupyter.link.commands import GuestCommands
 from yaosb_jupyter.link.connection import Connection, Hello
 from yaosb_jupyter.link.dial import dial
 from yaosb_jupyter.link.door import Door
+from yaosb_jupyter.link.handover import SHOWN
 from yaosb_jupyter.link.services import GuestServices
 from yaosb_jupyter.tai.bytestream import ByteStream
 
@@ -131,10 +132,16 @@ class GuestLink:
     def _protocol(self) -> asyncio.Protocol:
         if len(self._strangers) >= MAX_STRANGERS:
             return _TurnedAway()
+
+        def check(hello: Hello) -> None:
+            self._check(hello)
+            if SHOWN in hello:
+                self.commands.handovers.meet(connection.detach(), hello)
+
         connection = Connection(
             dialled=False,
             hello={"features": []},
-            check=self._check,
+            check=check,
             handler=None if self._services is None else self._services.serve,
             on_close=self._ended,
         )
@@ -151,13 +158,15 @@ class GuestLink:
 
     async def _meet(self, connection: Connection) -> None:
         try:
-            await connection.ready()
+            hello = await connection.ready()
         except (OSError, SandboxError) as error:
             log.debug("a connection to the link of %s was refused: %s", self._sandbox, error)
             await connection.close()
             return
         finally:
             self._strangers.discard(connection)
+        if SHOWN in hello:
+            return
         if self._services is not None and not connection.closed:
             self._services.ask(connection)
         earlier, self._connection = self._connection, connection

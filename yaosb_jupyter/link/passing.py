@@ -45,7 +45,7 @@ async def claim(connection: Connection, token: str) -> int:
             async with asyncio.timeout(_PATIENCE):
                 await loop.sock_connect(sock, connection.extra_info("peername"))
                 await loop.sock_sendall(sock, hello)
-                await _readable(sock)
+                await readable(sock)
         except TimeoutError:
             raise UnavailableError("the descriptor was not handed over in time", hint="try again") from None
         except OSError as error:
@@ -64,7 +64,8 @@ def hand_over(connection: Connection, descriptor: int) -> NoReturn:
     raise Farewell("the descriptor was handed over")
 
 
-async def _readable(sock: socket.socket) -> None:
+async def readable(sock: socket.socket) -> None:
+    """Returns when something has come."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(sock, ready.set)

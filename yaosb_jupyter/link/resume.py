@@ -94,6 +94,11 @@ class Conversation:
         """The connection broke, and the next one is waited for."""
         return self._resuming.locked()
 
+    def standing(self) -> Callable[[], bool]:
+        """Tells from here on whether it is still held over the connection of this moment."""
+        stream = self._stream
+        return lambda: self._stream is stream and stream.failure is None
+
     # Output
 
     async def receive(self) -> tuple[int, bytes] | None:

@@ -20,6 +20,7 @@ from yaosb_jupyter.choices import ExecChannel, Network, Status
 from yaosb_jupyter.errors import NotAvailableError
 from yaosb_jupyter.options import ExecOptions, PortMapping, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
+from yaosb_jupyter.tai.outputpipe import OutputPipe
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import CommandInfo, ExitStatus, Isolation, LogChunk, PullProgress, SandboxStats
 
@@ -159,6 +160,10 @@ class ExecStream(ABC):
         process that outlives the command writes later is not waited for.
         """
 
+    def receive_now(self) -> tuple[ExecChannel, bytes] | None:
+        """What can be had at once, in any thread, while nobody waits for `receive`; None says nothing at all."""
+        return None
+
     @abstractmethod
     async def send(self, data: bytes) -> None:
         """Writes to the command's stdin; waits while it does not read. After its end, data is dropped."""
@@ -188,6 +193,14 @@ class ExecStream(ABC):
 
     async def resize(self, size: TerminalSize) -> None:  # noqa: B027 - most have no terminal
         """Changes the size of the command's terminal. Nothing happens after its end, or without one."""
+
+    async def take_stdout(self) -> OutputPipe | None:
+        """The pipe that the command writes to, which the caller reads and closes; None where it is not to be had.
+
+        `receive` gives the output up to `OutputPipe.offset` first, then stderr and the end only. What is in the pipe
+        when the command has ended is the rest of its output.
+        """
+        return None
 
     def defer_acknowledgement(self) -> None:  # noqa: B027 - most keep nothing
         """Output counts as taken from here on when `acknowledge` says so: until then it can be asked for again."""
