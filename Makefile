@@ -77,8 +77,8 @@ test-long: env ## the SIGKILL, soak and timing runs
 unit: env ## the tests that need no engine
 	$(PYTEST) -m "not long and not docker and not embedded" $(ARGS)
 
-check: env ## ruff, format, mypy, import-linter
-	@failed=; for tool in "ruff check ." "ruff format --check ." mypy lint-imports; do \
+check: env ## ruff, format, mypy, import-linter, hadolint
+	@failed=; for tool in "ruff check ." "ruff format --check ." mypy lint-imports "hadolint yaosb_jupyter/images/*/Dockerfile"; do \
 		echo "== $$tool"; $(BIN)/$$tool || failed+=" $${tool%% .}"; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
@@ -90,13 +90,18 @@ bench: bench-env ## one table against what one would pick instead (ARGS="--quick
 	$(BENCH)/bin/python -m benchmarks $(ARGS)
 
 # Hashed requirements for every platform and Python >= 3.11, without naming a host.
-COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+COMPILE_WITH := --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_ARGS)
+COMPILE := $(UV) pip compile --quiet --universal $(COMPILE_WITH)
+# Images have Debian bookworm's Python.
+COMPILE_FOR_IMAGES := $(UV) pip compile --quiet --python-platform x86_64-manylinux_2_28 $(COMPILE_WITH)
+IMAGES_WITH_PACKAGES := $(patsubst %/requirements.in,%,$(wildcard yaosb_jupyter/images/*/requirements.in))
 
 lock: $(VENV)/.uv ## renew requirements/*.txt (LOCK_ARGS=--upgrade for newer versions)
 	$(COMPILE) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(COMPILE) --extra dev pyproject.toml requirements/build.in -o requirements/dev.txt
 	$(COMPILE) --extra quickstart pyproject.toml requirements/build.in -c requirements/dev.txt -o requirements/quickstart.txt
+	for image in $(IMAGES_WITH_PACKAGES); do $(COMPILE_FOR_IMAGES) $$image/requirements.in -c requirements/dev.txt -o $$image/requirements.txt; done
 	$(COMPILE) --extra docker pyproject.toml requirements/build.in requirements/bench.in -c requirements/dev.txt -o requirements/bench.txt
 
 clean: ## remove .venv and what tools leave behind

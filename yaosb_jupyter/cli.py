@@ -21,6 +21,7 @@ from yaosb_jupyter.blocking.entry import connect
 from yaosb_jupyter.blocking.manager import Manager
 from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.blocking.stream import CommandStream
+from yaosb_jupyter.building import Order, build
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.daemon.log import log_to_stderr
 from yaosb_jupyter.daemon.place import Place
@@ -28,6 +29,8 @@ from yaosb_jupyter.daemon.process import run
 from yaosb_jupyter.daemon.stop import stop_daemon
 from yaosb_jupyter.doctor import Health, diagnose
 from yaosb_jupyter.errors import CommandNotFoundError, SandboxError
+from yaosb_jupyter.images.catalogue import IMAGES, image_named
+from yaosb_jupyter.images.platforms import Platform
 from yaosb_jupyter.settings import Settings, load_settings
 from yaosb_jupyter.types import Exit, SandboxInfo
 from yaosb_jupyter.units import format_duration, parse_duration
@@ -97,6 +100,21 @@ def _parser() -> argparse.ArgumentParser:
     execute.add_argument("id", metavar="ID")
     execute.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
     execute.set_defaults(run=_exec)
+
+    image = verbs.add_parser("image", help="our images")
+    building = image.add_subparsers(metavar="COMMAND", required=True).add_parser(
+        "build",
+        parents=[common],
+        help="build them on the Docker engine",
+        epilog="\n".join(["images:", *(f"  {each.name:10}{each.does}" for each in IMAGES.values())]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    building.add_argument("names", nargs="*", metavar="NAME", help="base (the default), test, desktop, data")
+    building.add_argument("--platform", help="linux/amd64 or linux/arm64 (default: the engine's own)")
+    building.add_argument("--push", metavar="REGISTRY", default="", help="push to it, as REGISTRY/sandbox-NAME:TAG")
+    building.add_argument("--rebuild", action="store_true", help="build what is there already, too")
+    building.add_argument("--verbose", action="store_true", help="tell all that the builds print")
+    building.set_defaults(run=_image_build)
 
     doctor = verbs.add_parser("doctor", parents=[told], help="tell what works here, and what to do where it does not")
     doctor.set_defaults(run=_doctor)
@@ -183,6 +201,18 @@ def _feed(stream: CommandStream[bytes]) -> None:
         stream.close_stdin()
     except SandboxError:
         pass  # the reader of the output meets it too, and tells it
+
+
+def _image_build(args: argparse.Namespace) -> int:
+    order = Order(
+        images=[image_named(name) for name in args.names or ["base"]],
+        platform=Platform.parse(args.platform) if args.platform else None,
+        push=args.push,
+        rebuild=args.rebuild,
+        verbose=args.verbose,
+    )
+    asyncio.run(build(order, _settings(args), lambda line: print(line, flush=True)))
+    return 0
 
 
 def _doctor(args: argparse.Namespace) -> int:

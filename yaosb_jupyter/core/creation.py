@@ -13,6 +13,7 @@ from yaosb_jupyter.core.limits import check_limits
 from yaosb_jupyter.core.names import chat_id, check_owner, environment_name, new_id, new_uid
 from yaosb_jupyter.core.naming import naming
 from yaosb_jupyter.core.operations import Operations
+from yaosb_jupyter.core.patience import ASK, within
 from yaosb_jupyter.core.pool import Pool
 from yaosb_jupyter.core.removal import Remover
 from yaosb_jupyter.core.service import Caller, Progress
@@ -45,7 +46,7 @@ class Creator:
         return await self._create(await self._prepared(options, caller), progress)
 
     async def _create(self, options: CreateOptions, progress: Progress | None) -> tuple[Entry, tuple[str, ...]]:
-        entry, pool = self._admit(options)
+        entry, pool = self._admit(await self._with_image(options))
         info = pool.host.info
         entry.build = self._state.tasks.start(self._build(entry, progress), f"creating {entry.record.id}")
         try:
@@ -101,6 +102,14 @@ class Creator:
             )
         id = options.id or (chat_id(owner, options.chat) if options.chat else new_id())
         return replace(options, owner=owner, id=id)
+
+    async def _with_image(self, options: CreateOptions) -> CreateOptions:
+        """Which image is the default may change while the manager runs: one of ours has been built."""
+        pool = self._state.pools.get(options.pool)
+        if options.image or pool.spec.image or self._state.settings.image:
+            return options
+        async with within(ASK, "tell its images", sandbox=options.id, pool=pool.name):
+            return replace(options, image=await pool.runtime.default_image(desktop=options.vnc))
 
     def _admit(self, options: CreateOptions) -> tuple[Entry, Pool]:
         # No await in here: that is what makes limits and ids hold under concurrent creates.

@@ -3,8 +3,9 @@
 The line: ``socket`` path to dial, ``reception`` the abstract socket where the host's relay knocks with ``knock``, which
 also tells a second guest of a sandbox that it is one too many; ``key`` for the HELLO, ``workdir``, ``workspace`` where
 that is another directory, ``cmd`` and ``env`` of the main process if there is to be one and ``own_outputs`` if that
-writes to the guest's, ``confinement`` and ``limits`` (see `confinement`) for the commands, ``patience`` seconds that
-these go on without a link. The environment of the commands is the guest's own with what each asks for.
+writes to the guest's, ``starter`` the program that starts the image's services, ``confinement`` and ``limits`` (see
+`confinement`) for the commands, ``patience`` seconds that these go on without a link.
+The environment of the commands is the guest's own with what each asks for.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def main() -> int:
                 listeners.begin(name)
         except OSError as error:
             warn("its sockets are missing: %s" % error)
+    _start_services(config, service)
     if config.get("cmd"):
         try:
             service.run_main(config["cmd"], config.get("env") or {}, end, own_outputs=bool(config.get("own_outputs")))
@@ -87,6 +89,15 @@ def main() -> int:
             warn(str(error))
             return error.exit_code
     return loop.run() if _meet_host(config, loop, link, service) else 0
+
+
+def _start_services(config: Dict[str, Any], service: Service) -> None:
+    """Those of the image; the sandbox goes on without them."""
+    if config.get("starter"):
+        try:
+            service.run_main([config["starter"]], config.get("env") or {}, lambda _: None, own_outputs=True)
+        except StartError as error:
+            warn("its services are missing: %s" % error)
 
 
 def _meet_host(config: Dict[str, Any], loop: Loop, link: Link, service: Service) -> bool:

@@ -350,6 +350,11 @@ class Runtime(ABC):
     async def remove_workspace(self, spec: EnvironmentSpec) -> None:
         """Removes the workspace's files, whoever owns them. No-op when gone."""
 
+    async def default_image(self, *, desktop: bool) -> str:  # noqa: ARG002
+        """The image of an environment for which none is named, with a ``desktop`` or without. Empty: the one that
+        `RuntimeInfo` tells."""
+        return ""
+
     @abstractmethod
     async def image_exists(self, image: str) -> bool: ...
 

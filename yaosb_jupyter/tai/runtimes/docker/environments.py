@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from yaosb_jupyter.images.catalogue import ENTRYPOINT_LABEL
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.scripts import KEEPALIVE_NAME
 from yaosb_jupyter.tai.runtimes.docker.spec import DIRECTORY_LABEL, GUEST, LINK_LABEL, LinkKind
@@ -16,7 +17,8 @@ from yaosb_jupyter.types import WORKDIR
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentFacts:
-    """``own_main``: the main process is our keep-alive; ``guest_main``: it is our guest, which runs ``cmd``.
+    """``own_main``: the main process is our keep-alive; ``guest_main``: it is our guest, which runs ``starter`` (see
+    `ENTRYPOINT_LABEL`) and ``cmd``.
 
     ``env`` goes to every command; ``directory`` is the sandbox's on this host; ``volume`` is the workspace's, empty
     where that is a directory of this host.
@@ -29,6 +31,7 @@ class EnvironmentFacts:
     directory: Path = Path()
     link: LinkKind = LinkKind.ENGINE
     guest_main: bool = False
+    starter: str = ""
     cmd: tuple[str, ...] = ()
     workdir: str = WORKDIR
     env: Mapping[str, str] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class Environments:
             directory=Path(directory),
             link=LinkKind(labels.get(LINK_LABEL, LinkKind.ENGINE)),
             guest_main=guest_main,
+            starter=labels.get(ENTRYPOINT_LABEL, ""),
             cmd=command[command.index(GUEST) + 2 :] if guest_main else (),
             uid=int(uid or 0),
             gid=int(gid or 0),

@@ -21,7 +21,7 @@ NO_COMMAND = re.compile(
     r"executable file not found|exec format error|permission denied|no such file or directory: unknown"
 )
 """In the message of a start that was refused: the main process cannot be run."""
-_NO_REGISTRY = re.compile(
+NO_REGISTRY = re.compile(
     r"no such host|connection refused|i/o timeout|timeout exceeded|network is unreachable|no route to host|"
     r"connection reset|server misbehaving|context deadline exceeded|TLS handshake|tls: |x509|EOF|proxyconnect"
 )
@@ -58,10 +58,10 @@ def pull_error(image: str, message: str, status: int = 0) -> SandboxError:
         return InvalidOptionError(
             f"image {image!r} is not a valid name: {text}", hint="accepted: [REGISTRY/]NAME[:TAG], lower case"
         )
-    if _NO_REGISTRY.search(text):
+    if NO_REGISTRY.search(text):
         return RuntimeUnavailableError(
             f"the registry of {image!r} does not answer: {text}",
-            hint="check the engine's network, or load the image by hand",
+            hint="check the engine's network; an image of ours needs no registry: yaosb image build base",
         )
     if _NO_IMAGE.search(text) or status == 404:
         return ImageNotFoundError(f"there is no image {image!r}: {text}", hint="check its name and tag")

@@ -214,6 +214,7 @@ class ContainerGuest:
             "key": self._key,
             "workdir": facts.workdir,
             "workspace": WORKDIR,
+            "starter": facts.starter if facts.guest_main else "",
             "cmd": list(facts.cmd),
             "env": dict(facts.env),
             "own_outputs": True,

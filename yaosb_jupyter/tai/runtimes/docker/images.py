@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from yaosb_jupyter.errors import ImageNotFoundError, InvalidOptionError, RuntimeUnavailableError, SandboxError
+from yaosb_jupyter.images.catalogue import BASE, ENTRYPOINT_LABEL, IMAGES, REPOSITORY
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.failures import pull_error
 from yaosb_jupyter.tai.runtimes.docker.spec import ImageFacts
@@ -34,6 +35,7 @@ class Images:
         config = found.get("Config") or {}
         return ImageFacts(
             image_id=found["Id"],
+            starter=(config.get("Labels") or {}).get(ENTRYPOINT_LABEL, ""),
             entrypoint=tuple(config.get("Entrypoint") or ()),
             command=tuple(config.get("Cmd") or ()),
         )
@@ -45,10 +47,16 @@ class Images:
             return False
         return True
 
+    async def default(self) -> str:
+        """Ours where it was built, else one that can be pulled."""
+        return BASE.short_name if await self.exists(BASE.short_name) else DEFAULT_IMAGE
+
     async def pull(self, image: str, progress: Callable[[PullProgress], None] | None) -> None:
-        """Pulls, telling each layer's progress; cancelled, the engine stops too."""
+        """Pulls, telling each layer's progress; cancelled, the engine stops too. Never an image of ours."""
         name, tag = split_reference(check_name(image))
-        authorization = await self._engine.call(lambda client: _authorization(client, name))
+        if name.startswith(f"{REPOSITORY}/"):  # whatever a public registry has by that name is not ours
+            raise not_built(image)
+        authorization = await self._engine.call(lambda client: registry_authorization(client, name))
         target = self._engine.target("images", "create", fromImage=name, tag=tag)
         try:
             async with self._engine.stream("POST", target, headers=authorization) as response:
@@ -63,6 +71,15 @@ class Images:
             raise
         except SandboxError as error:
             raise pull_error(image, error.message) from error
+
+
+def not_built(image: str) -> ImageNotFoundError:
+    """For an image of ours, which is in no registry."""
+    kind = split_reference(image)[0].partition("/sandbox-")[2]
+    known = kind if kind in IMAGES else "NAME"
+    return ImageNotFoundError(
+        f"the image {image!r} is not on this engine", hint=f"build it in a shell: yaosb image build {known}"
+    )
 
 
 def check_name(image: str) -> str:
@@ -96,7 +113,7 @@ def _tell(message: Mapping[str, Any], image: str, progress: Callable[[PullProgre
         )
 
 
-def _authorization(client: APIClient, name: str) -> dict[str, str]:
+def registry_authorization(client: APIClient, name: str) -> dict[str, str]:
     """What the user's Docker configuration says for the image's registry, credential helpers included."""
     from docker import auth
     from docker.errors import DockerException

@@ -108,6 +108,7 @@ class Lifecycle:
             directory=spec.directory,
             link=link,
             guest_main=guest_main,
+            starter=image.starter,
             cmd=spec.cmd if guest_main else (),
             uid=identity.uid,
             gid=identity.gid,

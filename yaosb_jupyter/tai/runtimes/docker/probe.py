@@ -176,7 +176,7 @@ def capabilities(facts: EngineFacts, *, guest: bool) -> frozenset[Capability]:
     """``guest``: images with python3 get our guest, and only these what it gives."""
     kept = {Capability.IMAGES, Capability.USERS, Capability.PORTS, Capability.OWN_PIDS, Capability.TERMINALS}
     if guest:
-        kept |= {Capability.DIAL, Capability.SERVICES, Capability.BACKGROUND}
+        kept |= {Capability.DIAL, Capability.SERVICES, Capability.BACKGROUND, Capability.DESKTOP}
     limits = {Capability.MEMORY_LIMIT: facts.memory, Capability.CPU_LIMIT: facts.cpu, Capability.PIDS_LIMIT: facts.pids}
     return frozenset(kept | {name for name, has in limits.items() if has})
 

@@ -20,6 +20,7 @@ from yaosb_jupyter.errors import (
     SandboxError,
     SandboxLostError,
 )
+from yaosb_jupyter.images.catalogue import DESKTOP
 from yaosb_jupyter.link.commands import GuestCommands
 from yaosb_jupyter.link.kill import check_pattern, kill_matching
 from yaosb_jupyter.link.services import NO_SERVICES, Services
@@ -328,6 +329,9 @@ class DockerRuntime(Runtime):
 
     async def remove_workspace(self, spec: EnvironmentSpec) -> None:
         await self._parts.lifecycle.remove_workspace(spec)
+
+    async def default_image(self, *, desktop: bool) -> str:
+        return DESKTOP.short_name if desktop else await self._parts.images.default()
 
     async def image_exists(self, image: str) -> bool:
         return await self._parts.images.exists(image)

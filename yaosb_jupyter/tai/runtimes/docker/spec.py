@@ -11,6 +11,7 @@ from typing import Any
 
 from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import InvalidOptionError
+from yaosb_jupyter.images.catalogue import ENTRYPOINT_LABEL, VNC_LABEL
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.docker.scripts import KEEPALIVE, KEEPALIVE_NAME, WITH_ENVIRONMENT
 from yaosb_jupyter.tai.runtimes.docker.users import Identity
@@ -19,7 +20,7 @@ from yaosb_jupyter.types import WORKDIR
 UID_LABEL = "yaosb.uid"
 DIRECTORY_LABEL = "yaosb.directory"
 LINK_LABEL = "yaosb.link"
-PRIVATE_LABELS = frozenset({UID_LABEL, DIRECTORY_LABEL, LINK_LABEL})
+PRIVATE_LABELS = frozenset({UID_LABEL, DIRECTORY_LABEL, LINK_LABEL, ENTRYPOINT_LABEL, VNC_LABEL})
 """What we must find on the engine again; not shown to anybody."""
 
 RUN_DIRECTORY = "/run/yaosb"
@@ -46,9 +47,10 @@ class LinkKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFacts:
-    """What an image says of its main process."""
+    """What an image says of its main process. ``starter`` is ours, see `ENTRYPOINT_LABEL`; empty in others' images."""
 
     image_id: str
+    starter: str = ""
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
@@ -85,9 +87,10 @@ def main_process(spec: EnvironmentSpec, image: ImageFacts, link: LinkKind) -> tu
     """The container's main process, entrypoint included. The guest is told of ``cmd``; here it is to be found again."""
     if guest_is_main(spec, link):
         return (*GUEST_COMMAND, spec.uid, *spec.cmd)
+    starter = (image.starter,) if image.starter else ()
     if not spec.cmd:
-        return ("sh", "-c", KEEPALIVE, KEEPALIVE_NAME)
-    command = (*image.entrypoint, *image.command) if spec.cmd == IMAGES_OWN else spec.cmd
+        return (*starter, "sh", "-c", KEEPALIVE, KEEPALIVE_NAME)
+    command = (*image.entrypoint, *image.command) if spec.cmd == IMAGES_OWN else (*starter, *spec.cmd)
     if not command:
         raise InvalidOptionError(f"image {spec.image!r} has no command of its own", hint="give cmd")
     if spec.env:

@@ -102,8 +102,8 @@ def account_archive(
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         if not identity.known:
             user_line = f"{USER_NAME}:x:{identity.uid}:{identity.gid}:sandbox:{HOME}:/bin/sh\n"
-            _add(tar, "etc/passwd", _lines(passwd) + user_line)
-            _add(tar, "etc/group", _lines(group) + f"{USER_NAME}:x:{identity.gid}:\n")
+            _add(tar, "etc/passwd", _others(passwd) + user_line)
+            _add(tar, "etc/group", _others(group) + f"{USER_NAME}:x:{identity.gid}:\n")
             _add(tar, "home", None)
             _add(tar, HOME.strip("/"), None, owner=identity, mode=0o700)
             empty = False
@@ -128,8 +128,9 @@ def program_archive(programs: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _lines(text: str) -> str:
-    return text if not text or text.endswith("\n") else text + "\n"
+def _others(text: str) -> str:
+    """The rows of a passwd or group file without the one of our user's name, which our own images have."""
+    return "".join(f"{line}\n" for line in text.splitlines() if line.partition(":")[0] != USER_NAME)
 
 
 def _add(

@@ -1,0 +1,1 @@
+"""Our images: what they are made of, and what they are called. `building` builds them."""
