@@ -87,6 +87,7 @@ class _Builder:
                 await self._builds.build(
                     name, context, arguments=arguments, platform=str(platform) if foreign else "", say=say
                 )
+        await self._builds.check_platform(name, str(platform))
         size = await self._builds.size(name)
         self._say(f"built {name}, {format_size(size)}, in {time.monotonic() - began:.0f} s")
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from yaosb_jupyter.images.catalogue import IMAGES
+
 TEST_IMAGE = os.environ.get("SANDBOX_TEST_IMAGE") or "yaosb/test-base:1"
 """The image of tests on an engine: has python3 and procps."""
 
@@ -48,6 +50,23 @@ def _docker() -> str | None:
         return "the test images are not there (tests/rig/image.sh)"
     except (DockerException, OSError):
         return "no Docker engine answers (tests/rig/engine.sh start)"
+    finally:
+        client.close()
+    return None
+
+
+def _our_images() -> str | None:
+    if (reason := _docker()) is not None:
+        return reason
+    import docker
+    from docker.errors import ImageNotFound
+
+    client = docker.from_env(timeout=10)
+    try:
+        for image in IMAGES.values():
+            client.images.get(image.full_name)
+    except ImageNotFound:
+        return f"our images are not built (yaosb image build {' '.join(IMAGES)})"
     finally:
         client.close()
     return None
@@ -132,6 +151,7 @@ def chromium() -> str | None:
 PROBES: Mapping[str, Callable[[], str | None]] = {
     "docker": _docker,
     "docker-tls": _docker_tls,
+    "our-images": _our_images,
     "embedded": _embedded,
     "bubblewrap": _bubblewrap,
     "browser": _browser,

@@ -26,6 +26,17 @@ class Builds:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
+    async def check_platform(self, image: str, platform: str) -> None:
+        """Removes an image that was made of another platform's, which not every builder refuses.
+
+        Raises `UnavailableError`.
+        """
+        found = await self._engine.call(lambda client: client.inspect_image(image))  # type: ignore[no-untyped-call]
+        actual = f"{found['Os']}/{found['Architecture']}"
+        if actual != platform:
+            await self._engine.call(lambda client: client.remove_image(image))
+            raise build_error(image, f"its base does not match the specified platform, but is {actual}", [], platform)
+
     async def size(self, image: str) -> int:
         """Bytes, layers shared with others included."""
         found = await self._engine.call(lambda client: client.inspect_image(image))  # type: ignore[no-untyped-call]
