@@ -8,6 +8,8 @@ Where the sandboxes run is decided as everywhere: `YAO_TAI_ADDR`, else a reachab
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -18,6 +20,12 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from traitlets.config import Config
+
+from yaosb_jupyter.errors import SandboxError
+from yaosb_jupyter.settings import load_settings
+from yaosb_jupyter.tai.client import open_host
+from yaosb_jupyter.tai.runtimes.base import Capability
+from yaosb_jupyter.types import PoolSpec
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOK = HERE / "quickstart.ipynb"
@@ -56,6 +64,34 @@ def _beginning(source: str) -> str:
     return "\n      ".join(kept)
 
 
+async def without_image(pool: PoolSpec, image: str, runtime_dir: Path) -> str:
+    """Why the pool's host has no image to make a sandbox of, though it was tried to pull one; empty where it has."""
+    host = await open_host(pool, runtime_dir=runtime_dir)
+    try:
+        if Capability.IMAGES not in host.info.capabilities:
+            return ""
+        image = image or await host.runtime.default_image(desktop=False)
+        if not await host.runtime.image_exists(image):
+            print(f"pulling {image}", flush=True)
+            await host.runtime.pull_image(image)
+    except SandboxError as error:
+        return str(error)
+    finally:
+        await host.close()
+    return ""
+
+
+def choose_pool() -> None:
+    """Where nobody has chosen, an engine that cannot get an image is no choice."""
+    settings = load_settings()
+    (pool, *_) = settings.all_pools()
+    if pool.address:
+        return
+    if reason := asyncio.run(without_image(pool, pool.image or settings.image, settings.runtime_dir)):
+        print(f"there is a Docker engine, but no image: {reason}\nso it goes without (YAO_TAI_ADDR=embedded)")
+        os.environ["YAO_TAI_ADDR"] = "embedded"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="where files and the executed copy go")
@@ -69,6 +105,7 @@ def main() -> int:
             print(f"\n[{code.index(cell_index) + 1}/{len(code)}] {_beginning(cell.source)}", flush=True)
 
     began = time.monotonic()
+    choose_pool()
     print(f"running {NOTEBOOK.relative_to(HERE.parent)} in {output}")
     sockets = tempfile.TemporaryDirectory(prefix="yaosb-")
     client = Narrator(
