@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig.require import require
 from yaosb_jupyter.core.pool import Pool
 from yaosb_jupyter.errors import InvalidOptionError, RuntimeUnavailableError
 from yaosb_jupyter.tai.address import Address, Kind, parse_address
@@ -69,18 +68,17 @@ async def test_what_is_not_there_yet_says_so_and_names_the_pool(address: str, tm
     assert caught.value.pool == "far"
 
 
+@pytest.mark.embedded
 async def test_without_an_engine_the_choice_is_embedded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    require("embedded")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
     host = await open_host(PoolSpec(name="default"), runtime_dir=tmp_path)
     assert (host.address, host.info.kind) == ("embedded", "embedded")
     await host.close()
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("answers", [b"", b'{"ApiVersion": "1.41"}'], ids=["nothing", "its version only"])
 async def test_an_engine_that_hangs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: bytes) -> None:
-    require("embedded")
-
     callers: list[asyncio.StreamWriter] = []
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
