@@ -100,8 +100,8 @@ async def test_an_engine_that_hangs_is_none(tmp_path: Path, monkeypatch: pytest.
         await caller.wait_closed()
 
 
+@pytest.mark.docker
 async def test_with_an_engine_the_choice_is_the_engine(tmp_path: Path) -> None:
-    require("docker")
     host = await open_host(PoolSpec(name="default"), runtime_dir=tmp_path)
     assert (host.address, host.info.kind) == ("local", "docker")
     await host.close()
