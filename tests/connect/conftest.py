@@ -9,12 +9,12 @@ from typing import Any, Unpack
 
 import pytest
 
+from tests.rig.listening import Handle, listening
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.connect.attach import AttachFields, attach
 from yaosb_jupyter.tai.connect.base import AsyncAttachment
 from yaosb_jupyter.tai.sockets import connect
 
-Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Listen = Callable[[Handle], Awaitable[int]]
 
 
@@ -33,28 +33,7 @@ async def listen() -> AsyncIterator[Listen]:
     async with AsyncExitStack() as stack:
 
         async def begin(handle: Handle) -> int:
-            tasks: set[asyncio.Task[None]] = set()
-
-            async def handled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                task = asyncio.current_task()
-                assert task is not None
-                tasks.add(task)
-                try:
-                    await handle(reader, writer)
-                except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                    pass  # the test has left
-                finally:
-                    writer.close()
-
-            async def end() -> None:
-                server.close()
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-
-            server = await asyncio.start_server(handled, "127.0.0.1", 0)
-            stack.push_async_callback(end)
-            return int(server.sockets[0].getsockname()[1])
+            return await stack.enter_async_context(listening(handle))
 
         yield begin
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import json
 import os
 import signal
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +19,7 @@ from blockbuster import BlockBuster
 
 import yaosb_jupyter
 from tests.daemon.conftest import Station, configure, is_alive, wait_until
+from tests.manager.web import PROGRAM
 from yaosb_jupyter.blocking import entry
 from yaosb_jupyter.blocking import files as blocking_files
 from yaosb_jupyter.blocking import loop as blocking_loop
@@ -127,6 +130,30 @@ def test_a_port_inside_is_reached(sandbox: Sandbox) -> None:
             connection.send_eof()
             assert connection.receive() == b"WORD"
             assert connection.receive() == b""
+
+
+def test_a_server_inside_is_shown_and_attached(sandbox: Sandbox, blocking: Manager) -> None:
+    sandbox.files.write("webserver.py", PROGRAM.read_bytes())
+    with sandbox.stream(["python3", "webserver.py", "0", "0"]) as server:
+        events = iter(server)
+        said = next(events)
+        assert isinstance(said, Output)
+        port, tcp = json.loads(said.data)
+        url = sandbox.proxy(port)
+        assert url.startswith(blocking.proxy_healthz().address)
+        with urllib.request.urlopen(url, timeout=20) as response:
+            assert response.read() == b"hello from inside"
+        with sandbox.attach(port, path="/ws", subprotocols=["echo"]) as socket:
+            socket.write("word")
+            assert (socket.read(), socket.subprotocol) == ("word", "echo")
+            socket.close(4000, "enough")
+            assert (socket.read(), socket.close_code, socket.close_reason) == (None, 4000, "enough")
+        with sandbox.attach(port, "sse", path="/events") as stream:
+            assert [event.data for event in stream] == [f"event-{number}" for number in range(5)]
+            assert "204" in stream.close_reason
+        with sandbox.attach(tcp, "tcp") as connection:
+            connection.write("word")
+            assert next(iter(connection)) == b"word"
 
 
 def test_errors_are_those_of_the_asynchronous_face(sandbox: Sandbox) -> None:

@@ -16,7 +16,7 @@ from tests.manager.waiting import until
 from tests.manager.web import Web, serving
 from tests.rig.require import require
 from yaosb_jupyter.core.manager import AsyncManager
-from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, NotRunningError
+from yaosb_jupyter.errors import InvalidOptionError, NotAvailableError, NotFoundError, NotRunningError
 
 SANDBOXES = [
     pytest.param(EmbeddedRig, id="embedded", marks=pytest.mark.embedded),
@@ -124,6 +124,17 @@ async def test_one_sandboxs_link_outlives_another_sandbox(
     assert (await browser.get(url)).status_code == 200
     with pytest.raises(NotFoundError):
         await other.proxy(80)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("rig", [DockerRig], indirect=True, ids=["docker"])
+async def test_without_a_guest_a_port_that_is_not_published_is_refused(open_manager: OpenManager, rig: Rig) -> None:
+    manager = await open_manager(pools=rig.pools("default", options={"link": "engine"}))
+    sandbox = await manager.create("lab")
+    for ask in (sandbox.proxy, sandbox.attach, sandbox.dial):
+        with pytest.raises(NotAvailableError, match="lab") as caught:
+            await ask(8080)
+        assert "publish them" in (caught.value.hint or "")
 
 
 async def test_a_bad_port_and_a_bad_path_are_named(open_on_memory: OpenManager) -> None:

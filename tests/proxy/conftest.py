@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack
 import httpx
 import pytest
 
+from tests.rig.listening import Handle, listening
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.proxy.server import Proxy
 from yaosb_jupyter.tai.proxy.tickets import Target
 from yaosb_jupyter.tai.sockets import connect
 
-Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Serve = Callable[..., Awaitable[str]]
 
 
@@ -51,28 +51,7 @@ async def serve(proxy: Proxy) -> AsyncIterator[Serve]:
     async with AsyncExitStack() as stack:
 
         async def begin(handle: Handle, path: str = "/") -> str:
-            tasks: set[asyncio.Task[None]] = set()
-
-            async def handled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                task = asyncio.current_task()
-                assert task is not None
-                tasks.add(task)
-                try:
-                    await handle(reader, writer)
-                except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                    pass  # the proxy has left
-                finally:
-                    writer.close()
-
-            async def end() -> None:
-                server.close()
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-
-            server = await asyncio.start_server(handled, "127.0.0.1", 0)
-            stack.push_async_callback(end)
-            return await proxy.url(target(server.sockets[0].getsockname()[1]), path)
+            return await proxy.url(target(await stack.enter_async_context(listening(handle))), path)
 
         yield begin
 
@@ -98,3 +77,10 @@ def says(body: bytes, *headers: str, status: str = "200 OK") -> Handle:
         await writer.drain()
 
     return handle
+
+
+async def free_port() -> int:
+    """Where nothing listens."""
+    async with listening(says(b"")) as port:
+        pass
+    return port

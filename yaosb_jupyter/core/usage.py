@@ -23,6 +23,7 @@ from yaosb_jupyter.core.state import State
 from yaosb_jupyter.core.streams import TrackedStream
 from yaosb_jupyter.errors import (
     InvalidOptionError,
+    NotAvailableError,
     NotFoundError,
     NotRunningError,
     SandboxError,
@@ -31,7 +32,7 @@ from yaosb_jupyter.errors import (
 from yaosb_jupyter.options import ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.proxy.tickets import Target
-from yaosb_jupyter.tai.runtimes.base import ExecStream, Runtime
+from yaosb_jupyter.tai.runtimes.base import Capability, ExecStream, Runtime
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import CommandInfo, LogChunk, SandboxStats
 
@@ -172,7 +173,7 @@ class Usage:
         """The URL of a port inside; to ask for it is use, and so are the bytes that move through it."""
         check_number("port", port, 1, 65535)
         self._check(entry, Call.EXEC)
-        self._state.pool_of(entry).host.info  # noqa: B018 - raises while its host cannot be reached
+        self._check_dial(entry, port)
 
         async def dial() -> ByteStream:
             with naming(entry):
@@ -181,6 +182,17 @@ class Usage:
         entry.activity.touch()
         target = Target(uid=entry.uid, name=entry.record.id, port=port, dial=dial)
         return await self._state.proxy.url(target, path)
+
+    def _check_dial(self, entry: Entry, port: int) -> None:
+        """Raises `NotAvailableError` where no link would help, `RuntimeUnavailableError` where its host is away."""
+        info = self._state.pool_of(entry).host.info
+        published = any(each.container_port == port for each in entry.record.ports)
+        if Capability.DIAL not in info.capabilities and not published:
+            raise NotAvailableError(
+                f"its ports cannot be reached on {info.kind} as it is here",
+                sandbox=entry.record.id,
+                hint=f"publish them: ports=[{port}]" if Capability.PORTS in info.capabilities else "see the pools",
+            )
 
     async def kill_process(self, entry: Entry, pattern: str) -> Sequence[int]:
         """Pids of the processes ended. ``pattern`` is a regular expression over the full command line."""
