@@ -100,9 +100,9 @@ class CallerService(Service):
         with self._sandbox(ref) as entry:
             return await self._controller.usage.commands(entry)
 
-    async def attach(self, ref: str, command_id: str, since: int | None = 0) -> ExecStream:
+    async def attach(self, ref: str, command_id: str, since: int | None = 0, *, holds: bool = False) -> ExecStream:
         with self._sandbox(ref) as entry:
-            return await self._controller.usage.attach(entry, command_id, since)
+            return await self._controller.usage.attach(entry, command_id, since, holds=holds)
 
     async def control(
         self,

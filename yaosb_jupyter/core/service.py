@@ -111,7 +111,7 @@ class Service(ABC):
         """The commands that run, and the last that ended in the background. Looking is no use."""
 
     @abstractmethod
-    async def attach(self, ref: str, command_id: str, since: int | None = 0) -> ExecStream:
+    async def attach(self, ref: str, command_id: str, since: int | None = 0, *, holds: bool = False) -> ExecStream:
         """See `Runtime.attach`; unknown commands are a `NotFoundError`."""
 
     @abstractmethod

@@ -64,10 +64,10 @@ class Usage:
         self._streams.add(use.stream)
         return use.stream
 
-    async def attach(self, entry: Entry, command_id: str, since: int | None) -> ExecStream:
+    async def attach(self, entry: Entry, command_id: str, since: int | None, *, holds: bool) -> ExecStream:
         """Following a command in the background is no use; taking up again one in the foreground is."""
         async with self._commands(entry) as runtime:
-            inner = await runtime.attach(entry.record.runtime_id, command_id, since)
+            inner = await runtime.attach(entry.record.runtime_id, command_id, since, holds=holds)
         if not inner.background:
             entry.activity.begin()
         return self._tracked(inner, _CommandUse(self, entry, in_use=not inner.background))

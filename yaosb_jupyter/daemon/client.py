@@ -104,8 +104,9 @@ class RemoteService(Service):
     async def commands(self, ref: str) -> Sequence[CommandInfo]:
         return await self._line.items(CommandInfo, ask.Commands(ref=ref))
 
-    async def attach(self, ref: str, command_id: str, since: int | None = 0) -> ExecStream:
-        return await RemoteExecStream.attach(self._line, ask.Attach(ref=ref, command_id=command_id, since=since))
+    async def attach(self, ref: str, command_id: str, since: int | None = 0, *, holds: bool = False) -> ExecStream:
+        request = ask.Attach(ref=ref, command_id=command_id, since=since, holds=holds)
+        return await RemoteExecStream.attach(self._line, request)
 
     async def control(
         self,

@@ -19,6 +19,7 @@ from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.resume import Conversation, Reopen
 from yaosb_jupyter.link.stream import RemoteError, Stream
 from yaosb_jupyter.options import TerminalSize
+from yaosb_jupyter.tai.outputpipe import OutputPipe
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ExitStatus
 from yaosb_jupyter.wire.codec import from_json
@@ -37,10 +38,11 @@ class RemoteExecStream(ExecStream):
     A client that ends takes its command with it, unless that is in the background.
     """
 
-    def __init__(self, line: Line, request: ask.Exec | ask.Attach, command_id: str, conversation: Conversation) -> None:
+    def __init__(self, line: Line, request: ask.Exec | ask.Attach, again: _Again, conversation: Conversation) -> None:
         self._line = line
         self._request = request
-        self._command_id = command_id
+        self._again = again
+        self._command_id = again.request.command_id
         self._conversation = conversation
         self._kept: deque[tuple[ExecChannel, bytes]] = deque()
         self._status: ExitStatus | None = None
@@ -49,17 +51,18 @@ class RemoteExecStream(ExecStream):
     async def begin(cls, line: Line, request: ask.Exec) -> Self:
         """Returns when the command was accepted. Raises what the daemon refuses it with; cancelled, nothing runs."""
         request = replace(request, options=replace(request.options, id=request.options.id or new_id()))
-        command_id = request.options.id
+        again = _Again(line, ask.Attach(ref=request.ref, command_id=request.options.id, since=0))
         with told(request):
-            conversation = await _begin_at_last(line, request)
-        return cls(line, request, command_id, conversation)
+            conversation = await _begin_at_last(line, request, again)
+        return cls(line, request, again, conversation)
 
     @classmethod
     async def attach(cls, line: Line, request: ask.Attach) -> Self:
         """Raises what the daemon refuses it with."""
+        again = _Again(line, request)
         with told(request):
-            conversation = await Conversation.attach(_reopen(line, request), request.since or 0)
-        return cls(line, request, request.command_id, conversation)
+            conversation = await Conversation.attach(again.reopen, request.since or 0)
+        return cls(line, request, again, conversation)
 
     @property
     def background(self) -> bool:
@@ -83,6 +86,29 @@ class RemoteExecStream(ExecStream):
         with self._told():
             item = await self._conversation.receive()
         return None if item is None else (CHANNELS[item[0]], item[1])
+
+    async def take_stdout(self) -> OutputPipe | None:
+        """Raises `UnavailableError` where the connections break on which it is handed over: it may be lost then."""
+        if self.background or not await self._line.passes_descriptors():
+            return None
+        request = ask.TakeStdout(ref=self._request.ref, command_id=self._command_id)
+        standing = self._conversation.standing()
+        with told(request):
+            stream = await self._line.open(request)
+            try:
+                offered = await stream.receive_message()
+                if offered is None:
+                    await stream.result()
+                    return None
+                pipe = OutputPipe(await self._line.claim(str(offered.get("token"))), int(offered.get("offset", 0)))
+            except BaseException:
+                stream.cancel()
+                raise
+            if not standing():
+                pipe.close()
+                raise ConnectionResetError("it broke while the output was handed over")
+        self._again.request = replace(self._again.request, holds=True)
+        return pipe
 
     async def send(self, data: bytes) -> None:
         await self._conversation.send(data)
@@ -163,7 +189,20 @@ def new_id() -> str:
     return secrets.token_hex(8)
 
 
-async def _begin_at_last(line: Line, request: ask.Exec) -> Conversation:
+class _Again:
+    """How a command is taken up again."""
+
+    def __init__(self, line: Line, request: ask.Attach) -> None:
+        self._line = line
+        self.request = request
+
+    async def reopen(self, since: int | None) -> Stream:
+        connection = await self._line.connect()
+        request = self.request if self.request.since is None else replace(self.request, since=since)
+        return connection.open(request.op, request.arguments())
+
+
+async def _begin_at_last(line: Line, request: ask.Exec, again: _Again) -> Conversation:
     """Asks again after a lost connection: the daemon, and the guest, know what has begun."""
     first: object = None
     lost: Exception = ConnectionResetError("the connection was lost")
@@ -171,19 +210,19 @@ async def _begin_at_last(line: Line, request: ask.Exec) -> Conversation:
         connection = await line.connect()
         daemon = connection.peer.get("instance")
         first = first or daemon
-        again = replace(request, again=daemon != first)
+        repeated = replace(request, again=daemon != first)
         try:
-            return await _begin(line, connection, again)
+            return await _begin(connection, repeated, again.reopen)
         except ConnectionError as error:
             lost = error
         except RemoteError as error:
-            if again.again and error.code in _UNKNOWN:
+            if repeated.again and error.code in _UNKNOWN:
                 raise ConnectionResetError(str(error)) from error
             raise
     raise lost
 
 
-async def _begin(line: Line, connection: Connection, request: ask.Exec) -> Conversation:
+async def _begin(connection: Connection, request: ask.Exec, reopen: Reopen) -> Conversation:
     stream = connection.open(request.op, request.arguments())
     try:
         message = await stream.receive_message()
@@ -196,17 +235,6 @@ async def _begin(line: Line, connection: Connection, request: ask.Exec) -> Conve
             async with asyncio.timeout(_END_PATIENCE):
                 await stream.result()
         raise
-    conversation = Conversation(
-        stream, _reopen(line, ask.Attach(ref=request.ref, command_id=request.options.id, since=0))
-    )
+    conversation = Conversation(stream, reopen)
     conversation.begin(message)
     return conversation
-
-
-def _reopen(line: Line, request: ask.Attach) -> Reopen:
-    async def reopen(since: int | None) -> Stream:
-        connection = await line.connect()
-        again = request if request.since is None else replace(request, since=since)
-        return connection.open(again.op, again.arguments())
-
-    return reopen

@@ -15,6 +15,7 @@ from yaosb_jupyter.guest import frames
 from yaosb_jupyter.guest.ring import Ring
 from yaosb_jupyter.link.connection import Farewell
 from yaosb_jupyter.link.stream import Stream
+from yaosb_jupyter.tai.outputpipe import OutputPipe
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ExitStatus
 
@@ -50,6 +51,8 @@ class HeldCommand:
         self._outcome: ExitStatus | SandboxError | None = None
         self._server: asyncio.Task[Any] | None = None
         self._holding: asyncio.Task[None] | None = None
+        self._taking = asyncio.Lock()
+        self._pipe: OutputPipe | None = None
 
     @property
     def held(self) -> int:
@@ -59,6 +62,13 @@ class HeldCommand:
     async def command(self) -> ExecStream:
         """Once it has begun; raises what it could not begin for."""
         return await asyncio.shield(self._beginning)
+
+    async def take_stdout(self) -> OutputPipe | None:
+        """The pipe of its stdout, always the same one, for its client alone; None where it cannot be had."""
+        async with self._taking:
+            if self._pipe is None:
+                self._pipe = await (await self.command()).take_stdout()
+            return self._pipe
 
     async def serve(self, stream: Stream, since: int, departed: Departed) -> ExitStatus:
         """Until it ends; takes over from the connection before.
@@ -171,6 +181,8 @@ class HeldCommand:
         if self._holding is not None:
             self._holding.cancel()
         self._beginning.cancel()
+        if self._pipe is not None:
+            self._pipe.close()
         self._tell_over(self)
         await asyncio.wait([self._beginning])
         if not self._beginning.cancelled() and self._beginning.exception() is None:

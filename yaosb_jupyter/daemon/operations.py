@@ -16,7 +16,7 @@ from yaosb_jupyter.daemon.control import Control
 from yaosb_jupyter.daemon.held import Departed, follow
 from yaosb_jupyter.daemon.offers import Offer
 from yaosb_jupyter.daemon.streaming import carry, received, send_data, send_items, send_logs, with_progress
-from yaosb_jupyter.errors import NotFoundError, ProtocolError, SandboxError
+from yaosb_jupyter.errors import NotFoundError, ProtocolError, SandboxError, UnavailableError
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ListFilter
@@ -114,7 +114,7 @@ async def _exec(session: Session, stream: Stream, asked: ask.Exec) -> Any:
 async def _attach(session: Session, stream: Stream, asked: ask.Attach) -> Any:
     held = session.control.held.find(asked.command_id)
     if held is None or asked.since is None:
-        command = await session.service.attach(asked.ref, asked.command_id, asked.since)
+        command = await session.service.attach(asked.ref, asked.command_id, asked.since, holds=asked.holds)
         if command.background or asked.since is None:
             return await follow(stream, command)
 
@@ -124,6 +124,21 @@ async def _attach(session: Session, stream: Stream, asked: ask.Attach) -> Any:
         held = session.control.held.hold(asked.command_id, begun, since=asked.since)
     assert asked.since is not None
     return await held.serve(stream, asked.since, session.departed)
+
+
+@_serves(ask.TakeStdout)
+async def _take_stdout(session: Session, stream: Stream, asked: ask.TakeStdout) -> bool:
+    held = session.control.held.find(asked.command_id)
+    pipe = None if held is None else await held.take_stdout()
+    if pipe is None:
+        return False
+    if pipe.closed:
+        raise UnavailableError("its output was handed over before", hint="run the command again")
+    with session.offer(pipe.fileno()) as offer:
+        await stream.send_message({"token": offer.token, "offset": pipe.offset})
+        await offer.taken()
+    pipe.close()
+    return True
 
 
 @_serves(ask.Control)

@@ -93,6 +93,16 @@ class Attach(Request, op="exec.attach"):
     ref: str
     command_id: str
     since: int | None
+    holds: bool = False
+    """The client reads the pipe of its stdout itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakeStdout(Request, op="exec.take_stdout"):
+    """The pipe of its stdout: a message with a token and an offset, or False where it cannot be had."""
+
+    ref: str
+    command_id: str
 
 
 @dataclass(frozen=True, kw_only=True)

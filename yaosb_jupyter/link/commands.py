@@ -84,11 +84,11 @@ class GuestCommands:
             return self._stream(told, handover, timeout=options.timeout, kill=kill, control=_by_message(stream))
         return self._stream(Conversation(stream, reopen), handover, timeout=options.timeout, kill=kill)
 
-    async def attach(self, exec_id: str, *, since: int | None, kill: Kill) -> GuestExecStream:
-        """``since`` None: its output is not wanted."""
+    async def attach(self, exec_id: str, *, since: int | None, kill: Kill, holds: bool = False) -> GuestExecStream:
+        """``since`` None: its output is not wanted; ``holds``: its reader has the pipe of its stdout."""
         connection = await self._connected(needs="attach")
         instance = _instance(connection)
-        handover = Handover(exec_id)
+        handover = Handover(exec_id, taken=holds)
 
         async def reopen(offset: int | None) -> Stream:
             wanted = {} if since is None else {"since": offset, "holds": handover.taken}

@@ -287,12 +287,15 @@ class Runtime(ABC):
         """The commands that run, and the last that ended in the background. Raises as `spawn`."""
         raise self._without_background(runtime_id)
 
-    async def attach(self, runtime_id: str, command_id: str, since: int | None = 0) -> ExecStream:
+    async def attach(
+        self, runtime_id: str, command_id: str, since: int | None = 0, *, holds: bool = False
+    ) -> ExecStream:
         """A command's output from an offset on, and its end; without ``since`` its end only.
 
-        Of one in the foreground the latest stream is the only one. Raises as `spawn`; `NotFoundError`.
+        Of one in the foreground the latest stream is the only one; ``holds``: its reader has the pipe of `take_stdout`,
+        and ``since`` does not count what came by that. Raises as `spawn`; `NotFoundError`.
         """
-        raise self._without_background(runtime_id, command_id, since)
+        raise self._without_background(runtime_id, command_id, since, holds)
 
     async def control(
         self,

@@ -247,9 +247,12 @@ class DockerRuntime(Runtime):
     async def commands(self, runtime_id: str) -> Sequence[CommandInfo]:
         return await (await self._commands(runtime_id)).list()
 
-    async def attach(self, runtime_id: str, command_id: str, since: int | None = 0) -> ExecStream:
+    async def attach(
+        self, runtime_id: str, command_id: str, since: int | None = 0, *, holds: bool = False
+    ) -> ExecStream:
         commands = await self._commands(runtime_id)
-        return await commands.attach(command_id, since=since, kill=functools.partial(self._kill, runtime_id))
+        kill = functools.partial(self._kill, runtime_id)
+        return await commands.attach(command_id, since=since, kill=kill, holds=holds)
 
     async def control(
         self,

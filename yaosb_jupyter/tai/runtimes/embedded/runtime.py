@@ -132,9 +132,12 @@ class EmbeddedRuntime(Runtime):
     async def commands(self, runtime_id: str) -> Sequence[CommandInfo]:
         return await (await self._get(runtime_id)).link().commands.list()
 
-    async def attach(self, runtime_id: str, command_id: str, since: int | None = 0) -> ExecStream:
+    async def attach(
+        self, runtime_id: str, command_id: str, since: int | None = 0, *, holds: bool = False
+    ) -> ExecStream:
         environment = await self._get(runtime_id)
-        return await environment.link().commands.attach(command_id, since=since, kill=environment.kill)
+        commands = environment.link().commands
+        return await commands.attach(command_id, since=since, kill=environment.kill, holds=holds)
 
     async def control(
         self,
