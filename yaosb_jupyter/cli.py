@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import os
+import stat
 import sys
 import threading
 import warnings
@@ -23,17 +24,22 @@ from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.blocking.stream import CommandStream
 from yaosb_jupyter.building import Order, build
 from yaosb_jupyter.choices import ExecChannel
+from yaosb_jupyter.core.copies import Copies, CopyOptions, Step
+from yaosb_jupyter.core.places import Place as FilePlace
+from yaosb_jupyter.core.sandbox import AsyncSandbox
+from yaosb_jupyter.daemon.connect import connect_async
 from yaosb_jupyter.daemon.log import log_to_stderr
 from yaosb_jupyter.daemon.place import Place
 from yaosb_jupyter.daemon.process import run
 from yaosb_jupyter.daemon.stop import stop_daemon
 from yaosb_jupyter.doctor import Health, diagnose
-from yaosb_jupyter.errors import CommandNotFoundError, SandboxError
+from yaosb_jupyter.errors import CommandNotFoundError, InvalidOptionError, SandboxError
 from yaosb_jupyter.images.catalogue import IMAGES, image_named
 from yaosb_jupyter.images.platforms import Platform
 from yaosb_jupyter.settings import Settings, load_settings
-from yaosb_jupyter.types import Exit, SandboxInfo
-from yaosb_jupyter.units import format_duration, parse_duration
+from yaosb_jupyter.tai.volumes.limits import MAX_SIZE
+from yaosb_jupyter.types import Exit, FileInfo, SandboxInfo
+from yaosb_jupyter.units import format_duration, format_size, parse_duration
 from yaosb_jupyter.version import __version__
 from yaosb_jupyter.wire.codec import to_json
 
@@ -97,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     execute.add_argument("-i", "--interactive", action="store_true", help="pass stdin on")
     execute.add_argument("--cwd", default="")
     execute.add_argument("--timeout")
+    execute.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable; may be repeated")
     execute.add_argument("id", metavar="ID")
     execute.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
     execute.set_defaults(run=_exec)
@@ -115,6 +122,17 @@ def _parser() -> argparse.ArgumentParser:
     building.add_argument("--rebuild", action="store_true", help="build what is there already, too")
     building.add_argument("--verbose", action="store_true", help="tell all that the builds print")
     building.set_defaults(run=_image_build)
+
+    copying = verbs.add_parser("cp", parents=[common], help="copy into sandboxes, out of them, or from one to another")
+    copying.add_argument("sources", nargs="+", metavar="SRC", help="a path or pattern here, or ID:path")
+    copying.add_argument("target", metavar="DST", help="into it where it is a directory or ends with /")
+    copying.add_argument("--checksum", action="store_true", help="tell unchanged files by content")
+    copying.add_argument("--max-size", metavar="SIZE", default=MAX_SIZE, help=f"most that may come here ({MAX_SIZE})")
+    copying.set_defaults(run=_cp)
+
+    files = verbs.add_parser("files", parents=[told], help="list a directory of a sandbox")
+    files.add_argument("place", metavar="ID[:PATH]")
+    files.set_defaults(run=_files)
 
     doctor = verbs.add_parser("doctor", parents=[told], help="tell what works here, and what to do where it does not")
     doctor.set_defaults(run=_doctor)
@@ -181,7 +199,7 @@ def _exec(args: argparse.Namespace) -> int:
     outputs = {ExecChannel.STDOUT: sys.stdout.buffer, ExecChannel.STDERR: sys.stderr.buffer}
     with _connect(args) as manager:
         sandbox = manager.get(args.id)
-        given = {"cwd": args.cwd, "timeout": args.timeout}
+        given = {"cwd": args.cwd, "timeout": args.timeout, "env": _variables(args.env)}
         stream = sandbox.stream(command, encoding=None, stdin=args.interactive, **given)
         with stream:
             if args.interactive:
@@ -192,6 +210,63 @@ def _exec(args: argparse.Namespace) -> int:
                 outputs[event.channel].write(event.data)
                 outputs[event.channel].flush()
     raise AssertionError("a stream ends with an Exit event")
+
+
+def _variables(pairs: Sequence[str]) -> dict[str, str]:
+    if odd := next((pair for pair in pairs if not pair.partition("=")[1]), None):
+        raise InvalidOptionError(f"--env {odd!r} is not valid", hint="accepted: K=V")
+    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def _cp(args: argparse.Namespace) -> int:
+    asyncio.run(_copy(args))
+    return 0
+
+
+async def _copy(args: argparse.Namespace) -> None:
+    async with await connect_async(args.data_dir) as manager:
+
+        async def find(ref: str) -> AsyncSandbox:
+            return await manager.get(ref)
+
+        options = CopyOptions(checksum=args.checksum, max_size=args.max_size)
+        copies = Copies(find, _tell if sys.stderr.isatty() else lambda _: None, options)
+        sources = [FilePlace.parse(source) for source in args.sources]
+        for done in await copies.run(sources, FilePlace.parse(args.target)):
+            copied = done.copied
+            print(f"{done.source} -> {done.target} ({copied.files} files, {format_size(copied.size)})")
+            for path in copied.skipped:
+                print(f"yaosb: left out, as a link or special file: {path}", file=sys.stderr)
+
+
+def _tell(step: Step) -> None:
+    done, total = step.progress.done, step.progress.total
+    end = "\n" if done == total else ""
+    print(f"\r\x1b[K{step.source}  {format_size(done)} of {format_size(total)}", end=end, file=sys.stderr, flush=True)
+
+
+def _files(args: argparse.Namespace) -> int:
+    ref, _, path = args.place.partition(":")
+    with _connect(args) as manager:
+        infos = manager.get(ref).files.list(path)
+    if args.json:
+        print(json.dumps(to_json(list(infos)), indent=2))
+    else:
+        print(_table(("MODE", "SIZE", "MODIFIED", "NAME"), [_file(info) for info in infos]))
+    return 0
+
+
+def _file(info: FileInfo) -> tuple[str, ...]:
+    name = f"{info.name}/" if info.is_dir else info.name
+    end = "" if info.link_target is None else f" -> {info.link_target}"
+    modified = datetime.fromtimestamp(info.mtime).astimezone().strftime("%Y-%m-%d %H:%M")
+    size = "" if info.is_dir else format_size(info.size)
+    return (stat.filemode(info.mode), size, modified, _printable(name + end))
+
+
+def _printable(text: str) -> str:
+    """What moves the cursor or colours, as escapes: names are a sandbox's."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
 def _feed(stream: CommandStream[bytes]) -> None:

@@ -130,11 +130,15 @@ class FileEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyProgress:
-    """How far a copy of files is: bytes of all bytes, and the file it is at, from the top of what is copied."""
+    """How far a copy of files is: bytes of all bytes, and the file it is at, from the top of what is copied.
+
+    ``total`` is that of one source. ``files`` are whole already.
+    """
 
     path: str
     done: int
     total: int
+    files: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

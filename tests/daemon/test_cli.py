@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +65,35 @@ def test_exec_passes_outputs_input_and_the_exit_code(yaosb: Shell) -> None:
     assert yaosb("exec", "lab", "cat", stdin="unseen").stdout == ""
     assert yaosb("exec", "-i", "lab", "cat", stdin="passed on").stdout == "passed on"
     assert "no-such-command" in yaosb("exec", "lab", "no-such-command", code=127).stderr
+
+
+def test_exec_takes_variables(yaosb: Shell) -> None:
+    yaosb("create", "lab")
+    assert yaosb("exec", "--env", "A=1=2", "--env", "B=", "lab", "sh", "-c", 'echo "$A-$B-"').stdout == "1=2--\n"
+    assert "K=V" in yaosb("exec", "--env", "A", "lab", "true", code=1).stderr
+
+
+def test_files_are_copied_and_listed(yaosb: Shell, tmp_path: Path) -> None:
+    yaosb("create", "lab")
+    yaosb("create", "other")
+    for name in ("a.csv", "b.csv", "c.txt"):
+        (tmp_path / name).write_text(name)
+    told = yaosb("cp", f"{tmp_path}/*.csv", "lab:data/").stdout.splitlines()
+    assert told == [f"{tmp_path}/{name} -> lab:data/{name} (1 files, 5 B)" for name in ("a.csv", "b.csv")]
+    yaosb("cp", "lab:data", "other:")
+    yaosb("cp", "other:data/b.csv", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_text() == "b.csv"
+    yaosb("exec", "lab", "sh", "-c", "ln -s a.csv data/link; mkdir 'data/d\033[2J'")
+    lines = yaosb("files", "lab:data").stdout.splitlines()
+    assert lines[0].split() == ["MODE", "SIZE", "MODIFIED", "NAME"]
+    assert lines[1].startswith("-rw-r--r--")
+    assert lines[1].endswith("a.csv")
+    assert lines[3].endswith("d\\x1b[2J/")
+    assert lines[4].endswith("link -> a.csv")
+    assert [each["name"] for each in json.loads(yaosb("files", "other", "--json").stdout)] == ["data"]
+    assert "no such file" in yaosb("files", "lab:nothing", code=1).stderr
+    assert "max-size" in yaosb("cp", "--max-size", "1", "lab:data/a.csv", str(tmp_path / "no"), code=1).stderr
+    assert not (tmp_path / "no").exists()
 
 
 def test_exec_can_be_interrupted(yaosb: Shell, station: Station) -> None:

@@ -142,7 +142,7 @@ def test_everything_from_a_sandbox_is_escaped() -> None:
 
 def test_a_file_name_cannot_forge_a_row() -> None:
     file = FileInfo(name="a\nb", path="a\nb", size=1, mode=0o100644, mtime=0.0, is_dir=False)
-    assert len(repr(file_listing([file])).splitlines()) == 2
+    assert len(repr(file_listing([file])).splitlines()) == 3  # headings, the file, the sums
 
 
 def test_an_unreachable_sandbox_is_told() -> None:
@@ -173,3 +173,18 @@ def test_colours_come_from_the_theme_and_have_fallbacks() -> None:
     page = sandbox_card(INFO, now=NOW)._repr_html_()
     assert "var(--jp-border-color2," in page
     assert all("," in rest.split(")")[0] for rest in page.split("var(--jp-")[1:])
+
+
+def test_of_a_big_directory_the_first_files_are_shown() -> None:
+    files = [
+        FileInfo(name=f"{number:05}", path=f"{number:05}", size=1, mode=0o100644, mtime=0.0, is_dir=number % 1000 == 0)
+        for number in range(3000)
+    ]
+    listing = file_listing(files, title="lab:big", now=NOW)
+    assert len(listing) == 3000  # all are there for who takes the value
+    lines = repr(listing).splitlines()
+    assert len(lines) == 504
+    assert lines[0] == "lab:big"
+    assert lines[2].startswith("00000/")  # directories come first
+    assert lines[-2:] == ["the first 500 are shown, 2500 more are there", "3 directories, 2997 files, 2.93 KiB"]
+    assert listing._repr_html_().count("<tr>") == 501

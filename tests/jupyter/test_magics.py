@@ -194,7 +194,19 @@ def test_cp_goes_both_ways(notebook: Notebook) -> None:
     notebook.run("%sandbox cp :copy/sub/a back")
     assert Path("back").read_text() == "1"
     notebook.run("%sandbox files copy")
-    assert [file.name for file in notebook.value] == ["b", "sub"]
+    assert [file.name for file in notebook.value] == ["sub", "b"]
+    lines = repr(notebook.value).splitlines()
+    assert (lines[0], lines[-1]) == ("lab:copy", "1 directory, 1 file, 1 B")
+    notebook.run("%sandbox files copy/b")
+    assert [file.path for file in notebook.value] == ["copy/b"]
+    notebook.run("%sandbox create other")
+    told = shown(notebook, "%sandbox cp lab:copy/* 'lab:copy/b' other:").splitlines()
+    assert told[-4:] == [
+        "lab:copy/b -> other:b (1 B)",
+        "lab:copy/sub -> other:sub (1 B)",
+        "lab:copy/b -> other:b (1 B)",
+        "3 files, 3 B in all",
+    ]
     with pytest.raises(InvalidOptionError, match="NAME:path"):
         notebook.run("%sandbox cp a b")
 

@@ -6,8 +6,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
+from yaosb_jupyter.core.copies import Step
 from yaosb_jupyter.jupyter.events import Progress
-from yaosb_jupyter.jupyter.progress import ProgressDisplay, PullLayers, copy_progress, progress_html, progress_text
+from yaosb_jupyter.jupyter.progress import CopyMeter, ProgressDisplay, PullLayers, progress_html, progress_text
 from yaosb_jupyter.types import CopyProgress, PullProgress
 
 MIB = 2**20
@@ -33,9 +34,28 @@ def test_what_an_engine_says_is_escaped() -> None:
     assert "\x1b" not in progress_text(progress)
 
 
+def step(done: int, total: int, *, number: int = 1, files: int = 0, path: str = "") -> Step:
+    return Step(
+        source="a", number=number, count=2, progress=CopyProgress(path=path, done=done, total=total, files=files)
+    )
+
+
 def test_a_copy_without_a_size_has_no_share() -> None:
-    assert copy_progress("a", CopyProgress(path="a", done=0, total=0)).share is None
-    assert copy_progress("a", CopyProgress(path="a", done=9, total=3)).share == 1.0  # it grew meanwhile
+    assert CopyMeter().add(step(0, 0)).share is None
+    assert CopyMeter().add(step(9, 3)).share == 1.0  # it grew meanwhile
+
+
+def test_a_copy_tells_bytes_files_rate_and_what_is_left() -> None:
+    now = [5.0]
+    meter = CopyMeter(lambda: now[0])
+    assert meter.add(step(0, 100 * MIB)).words == "0 B of 100 MiB"
+    now[0] = 7.0
+    told = meter.add(step(40 * MIB, 100 * MIB, files=1, path="dir/<b>"))
+    assert told.task == "copying a (1 of 2)"
+    assert told.words == "40 MiB of 100 MiB, 1 file, 20 MiB/s, 3.0 s left"
+    assert "<b>" not in progress_html(told)
+    now[0] = 9.0
+    assert meter.add(step(MIB, 8 * MIB, number=2)).words == "1 MiB of 8 MiB"  # the rate is that of each source
 
 
 @pytest.fixture

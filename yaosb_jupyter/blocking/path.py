@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Any, Self, overload
 
@@ -12,7 +12,7 @@ from yaosb_jupyter.blocking.loop import Loop
 from yaosb_jupyter.core.opening import BinaryMode, Opening, TextMode, open_file
 from yaosb_jupyter.core.path import AsyncSandboxPath
 from yaosb_jupyter.core.purepath import PureSandboxPath
-from yaosb_jupyter.types import FileInfo
+from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
 
 
 class SandboxPath(PureSandboxPath, Face):
@@ -104,6 +104,14 @@ class SandboxPath(PureSandboxPath, Face):
     def rename(self, target: str | PureSandboxPath) -> Self:
         """Moves within the workspace, replacing a file; the new path. A text counts from the workspace."""
         return self._face(self._run(lambda: self._inner.rename(target)))
+
+    def copy(self, target: SandboxPath, *, progress: Callable[[CopyProgress], None] | None = None) -> Copied:
+        """Copies a file or a directory to ``target``, its name there, in this sandbox or another one.
+
+        As `Sandbox.copy_to`, and all is sent. It passes through this process, a piece at a time.
+        """
+        there: Any = getattr(target, "_inner", target)
+        return self._run(lambda: self._inner.copy(there, progress=progress))
 
     def unlink(self, *, missing_ok: bool = False) -> None:
         """Removes a file or a link."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -12,9 +12,10 @@ from yaosb_jupyter.core.asyncfile import AsyncFile, Threaded
 from yaosb_jupyter.core.globbing import Glob
 from yaosb_jupyter.core.opening import BinaryMode, Opening, TextMode, open_file
 from yaosb_jupyter.core.purepath import PureSandboxPath, workspace_path
-from yaosb_jupyter.errors import PathNotDirectoryError, PathNotFoundError
+from yaosb_jupyter.errors import InvalidOptionError, PathError, PathNotDirectoryError, PathNotFoundError
+from yaosb_jupyter.tai.volumes.between import copy_between
 from yaosb_jupyter.tai.volumes.paths import path_error
-from yaosb_jupyter.types import FileInfo
+from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
 
 if TYPE_CHECKING:
     from yaosb_jupyter.core.workspace import Files
@@ -130,6 +131,18 @@ class AsyncSandboxPath(PureSandboxPath):
         place = workspace_path(target, self._uid)
         await self._files.rename(str(self), place)
         return self._at(PurePosixPath(place))
+
+    async def copy(self, target: AsyncSandboxPath, *, progress: Callable[[CopyProgress], None] | None = None) -> Copied:
+        """Copies a file or a directory to ``target``, its name there, in this sandbox or another one.
+
+        As `AsyncSandbox.copy_to`, and all is sent. It passes through this process, a piece at a time.
+        """
+        if not isinstance(target, AsyncSandboxPath):
+            raise InvalidOptionError(f"target={target!r} is not valid", hint="accepted: a path in a sandbox")
+        if target._uid == self._uid and target._path.is_relative_to(self._path):
+            raise PathError(f"{str(self)!r} cannot be copied onto or into itself", sandbox=self._id)
+        source, there = self._files._volume(), target._files._volume()
+        return await copy_between(source, str(self), there, str(target), progress)
 
     async def unlink(self, *, missing_ok: bool = False) -> None:
         """Removes a file or a link."""

@@ -51,6 +51,7 @@ class Files:
         return AsyncSandboxPath(self, PurePosixPath())
 
     def _volume(self, *paths: str) -> Volume:
+        """What all this stands on, where the paths can be some. Raises `InvalidOptionError`."""
         for path in paths:
             workspace_path(path, self.uid)
         return self._service.volume(self.uid)

@@ -9,6 +9,7 @@ from yaosb_jupyter.choices import Lifecycle, Network
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.jupyter.parser import MagicParser, key_value
 from yaosb_jupyter.options import CreateFields
+from yaosb_jupyter.tai.volumes.limits import MAX_SIZE
 from yaosb_jupyter.units import parse_duration
 
 LIFECYCLES = [member.value for member in Lifecycle]
@@ -55,11 +56,13 @@ def sandbox_parser() -> MagicParser:
     pull = verb("pull", "get an image onto a pool's host")
     pull.add_argument("image")
     pull.add_argument("--pool", default="", help="which pool (the default one)")
-    files = verb("files", "list a directory of the workspace")
+    files = verb("files", "list a directory of the workspace, or one file")
     files.add_argument("path", nargs="?", default=":", help="NAME:path or path")
-    copy = verb("cp", "copy a file or directory into or out of a sandbox")
-    copy.add_argument("source", help="a path here, or NAME:path; a directory with all that is in it")
-    copy.add_argument("target", help="a path here, or NAME:path; into it where it is a directory")
+    copy = verb("cp", "copy files and directories into sandboxes, out of them, or from one to another")
+    copy.add_argument("sources", nargs="+", metavar="source", help="a path or pattern here, or NAME:path")
+    copy.add_argument("target", help="a path here, or NAME:path; into it where it is a directory or ends with /")
+    copy.add_argument("--checksum", action="store_true", help="tell unchanged files by content, not by size and time")
+    copy.add_argument("--max-size", metavar="SIZE", default=MAX_SIZE, help=f"most that may come here ({MAX_SIZE})")
     proxy = verb("proxy", "a link to what listens at a port inside")
     proxy.add_argument("port", type=int, metavar="PORT")
     proxy.add_argument("page", nargs="?", default="/", metavar="PATH", help='which page ("/")')

@@ -12,6 +12,8 @@ Tone = Literal["ok", "busy", "idle", "bad"]
 Fact = tuple[str, str]
 T = TypeVar("T")
 
+_MOST_SHOWN = 500
+
 
 @dataclass(frozen=True)
 class State:
@@ -80,13 +82,26 @@ class Column(Generic[T]):
 class Listing(Sequence[T]):
     """A sequence that shows itself as a table; what is empty for all items is left out.
 
-    ``upright``: an item a row; else an item a column, for few items with many properties.
+    ``upright``: an item a row; else an item a column, for few items with many properties. Of more than 500 items the
+    first are shown, and how many there are.
     """
 
-    def __init__(self, items: Sequence[T], columns: Sequence[Column[T]], *, empty: str, upright: bool = True) -> None:
+    def __init__(
+        self,
+        items: Sequence[T],
+        columns: Sequence[Column[T]],
+        *,
+        empty: str,
+        upright: bool = True,
+        title: str = "",
+        notes: Sequence[str] = (),
+    ) -> None:
         self._items = tuple(items)
         self._empty = empty
-        lines = [_line(column, self._items) for column in columns]
+        self._title = title
+        left = len(self._items) - _MOST_SHOWN
+        self._notes = [*([f"the first {_MOST_SHOWN} are shown, {left} more are there"] if left > 0 else []), *notes]
+        lines = [_line(column, self._items[:_MOST_SHOWN]) for column in columns]
         lines = [line for line in lines if any(cell.text for cell in line[1:])]
         self._rows = [list(row) for row in zip(*lines, strict=True)] if upright else lines
 
@@ -101,18 +116,21 @@ class Listing(Sequence[T]):
         return len(self._items)
 
     def _repr_html_(self) -> str:
+        title = [element("div", self._title, class_="y-title")] if self._title else []
         if not self._items:
-            return page(element("div", self._empty, class_="y-sub"))
+            return page(*title, element("div", self._empty, class_="y-sub"))
         head = element("tr", *(element("th", cell.text, class_=cell.css) for cell in self._rows[0]))
         rows = (element("tr", *(cell.html() for cell in row)) for row in self._rows[1:])
-        return page(element("table", element("thead", head), element("tbody", *rows), class_="y-table"))
+        table = element("table", element("thead", head), element("tbody", *rows), class_="y-table")
+        return page(*title, table, *(element("div", note, class_="y-note") for note in self._notes))
 
     def __repr__(self) -> str:
+        title = [printable(self._title)] if self._title else []
         if not self._items:
-            return self._empty
+            return "\n".join([*title, self._empty])
         widths = [max(len(cell.text) for cell in cells) for cells in zip(*self._rows, strict=True)]
         lines = ("  ".join(cell.aligned(width) for cell, width in zip(row, widths, strict=True)) for row in self._rows)
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join([*title, *(line.rstrip() for line in lines), *map(printable, self._notes)])
 
 
 @dataclass(frozen=True)

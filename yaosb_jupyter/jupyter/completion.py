@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from yaosb_jupyter.choices import Status
+from yaosb_jupyter.core.places import Place
 from yaosb_jupyter.jupyter.arguments import (
     LIFECYCLES,
     NETWORKS,
@@ -19,7 +20,6 @@ from yaosb_jupyter.jupyter.arguments import (
     write_parser,
 )
 from yaosb_jupyter.jupyter.parser import MagicParser
-from yaosb_jupyter.jupyter.places import Place
 from yaosb_jupyter.jupyter.script import LANGUAGES
 
 MATCHER = "yaosb_jupyter"
@@ -111,7 +111,7 @@ class Completer:
                 return self._known.pools()
             case "path" | "get":
                 return self._paths(word, bare=True)
-            case "source" | "target":
+            case "sources" | "target":
                 return self._paths(word, bare=False)
         return _FIXED.get(action.dest) or list(action.choices or ())
 
@@ -127,7 +127,7 @@ class Completer:
 
 
 def _positional(parser: MagicParser, given: Sequence[str]) -> Action | None:
-    """The positional argument that comes after ``given``; the last one where it may be repeated."""
+    """The positional argument that comes after ``given``; the last one where one may be repeated."""
     count = 0
     value_of_option = False
     for word in given:
@@ -137,4 +137,4 @@ def _positional(parser: MagicParser, given: Sequence[str]) -> Action | None:
     actions = parser.positionals
     if count < len(actions):
         return actions[count]
-    return actions[-1] if actions and actions[-1].nargs == "*" else None
+    return actions[-1] if actions and any(action.nargs in ("*", "+") for action in actions) else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import anyio
 
 from yaosb_jupyter.choices import Lifecycle
+from yaosb_jupyter.core.places import Place
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, SandboxError
-from yaosb_jupyter.jupyter.copying import copy_out
+from yaosb_jupyter.jupyter.copying import copy
 from yaosb_jupyter.jupyter.events import Event, Notice
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.run import Keep, Script, run_script
@@ -66,7 +66,9 @@ async def _execute_in(
     result = await run_script(sandbox, script, session.scripts, mailbox, keep)
     for path in get:
         try:
-            copied = await copy_out(sandbox, path, Path(), mailbox)
+            copied = await copy(
+                session.sandbox, [Place(ref=sandbox.uid, path=path)], Place(ref=None, path="."), mailbox
+            )
         except SandboxError:
             if result.exit_code == 0:
                 raise

@@ -8,10 +8,11 @@ from typing import Any
 
 from IPython.display import display
 
+from yaosb_jupyter.core.copies import Step
 from yaosb_jupyter.jupyter.events import Progress
 from yaosb_jupyter.jupyter.markup import element, page, printable
-from yaosb_jupyter.types import CopyProgress, PullProgress
-from yaosb_jupyter.units import format_size
+from yaosb_jupyter.types import PullProgress
+from yaosb_jupyter.units import format_duration, format_size
 
 _PATIENCE = 0.3
 _INTERVAL = 0.2
@@ -42,11 +43,12 @@ class ProgressDisplay:
             self._handle.update(bundle, raw=True)
 
     def close(self, summary: str) -> None:
-        """The last word, in place of the bar; nothing where there is none to say or to replace."""
+        """The last word, a line or several, in place of the bar; nothing where there is none to say or to replace."""
+        bundle = {"text/plain": "\n".join(map(printable, summary.split("\n")))}
         if self._handle is not None:
-            self._handle.update({"text/plain": printable(summary)}, raw=True)
+            self._handle.update(bundle, raw=True)
         elif summary:
-            display({"text/plain": printable(summary)}, raw=True)  # type: ignore[no-untyped-call]
+            display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
 
 def progress_text(progress: Progress) -> str:
@@ -63,11 +65,33 @@ def progress_html(progress: Progress) -> str:
     return page(element("div", element("strong", progress.task), "  ", progress.words), bar, *lines)
 
 
-def copy_progress(source: str, step: CopyProgress) -> Progress:
-    """A copy's step in words."""
-    words = f"{format_size(step.done)} of {format_size(step.total)}"
-    share = min(1.0, step.done / step.total) if step.total else None
-    return Progress(task=f"copying {source}", share=share, words=words)
+class CopyMeter:
+    """How far a copy is, and how fast, by its steps."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._number = 0
+        self._began = 0.0
+
+    def add(self, step: Step) -> Progress:
+        """Takes a step; what there is to show since."""
+        now, done, total = self._clock(), step.progress.done, step.progress.total
+        if step.number != self._number:
+            self._number, self._began = step.number, now
+        parts = [f"{format_size(done)} of {format_size(total)}"]
+        if step.progress.files:
+            parts.append(f"{step.progress.files} file{'' if step.progress.files == 1 else 's'}")
+        elapsed = now - self._began
+        if elapsed >= 1 and done:
+            rate = done / elapsed
+            parts += [f"{format_size(round(rate))}/s", f"{format_duration(max(0.0, total - done) / rate)} left"]
+        which = f" ({step.number} of {step.count})" if step.count > 1 else ""
+        return Progress(
+            task=f"copying {step.source}{which}",
+            share=min(1.0, done / total) if total else None,
+            words=", ".join(parts),
+            lines=[step.progress.path] if step.progress.path else [],
+        )
 
 
 class PullLayers:

@@ -8,15 +8,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from yaosb_jupyter.choices import ExecChannel
+from yaosb_jupyter.core.copies import CopyOptions
 from yaosb_jupyter.core.output import decoder
+from yaosb_jupyter.core.places import Place
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.jupyter.arguments import create_fields
 from yaosb_jupyter.jupyter.cards import Card, Listing
-from yaosb_jupyter.jupyter.copying import copy_in, copy_out
+from yaosb_jupyter.jupyter.copying import copy
 from yaosb_jupyter.jupyter.events import Event
 from yaosb_jupyter.jupyter.links import PortLink
 from yaosb_jupyter.jupyter.mailbox import Mailbox
-from yaosb_jupyter.jupyter.places import Place, direction
 from yaosb_jupyter.jupyter.progress import PullLayers
 from yaosb_jupyter.jupyter.scriptfiles import is_script
 from yaosb_jupyter.jupyter.session import Session
@@ -100,16 +101,14 @@ class Verbs:
     async def files(self, args: Namespace) -> Listing[FileInfo]:
         place = Place.inside(args.path)
         sandbox = await self._session.sandbox(place.ref or "")
-        files = await sandbox.files.list(place.path)
-        return file_listing([file for file in files if not is_script(file.name)])
+        there = await sandbox.files.stat(place.path, follow=True)
+        files = await sandbox.files.list(place.path) if there.is_dir else [there]
+        return file_listing([file for file in files if not is_script(file.name)], title=f"{sandbox.id}:{there.path}")
 
     async def cp(self, args: Namespace) -> str:
-        source, target = direction(args.source, args.target)
-        if source.ref is None:
-            sandbox = await self._session.sandbox(target.ref or "")
-            return await copy_in(sandbox, source.here, target.path, self._mailbox)
-        sandbox = await self._session.sandbox(source.ref)
-        return await copy_out(sandbox, source.path, target.here, self._mailbox)
+        sources = [Place.parse(source) for source in args.sources]
+        options = CopyOptions(checksum=args.checksum, max_size=args.max_size)
+        return await copy(self._session.sandbox, sources, Place.parse(args.target), self._mailbox, options)
 
     async def proxy(self, args: Namespace) -> PortLink:
         sandbox = await self._session.sandbox(args.ref)

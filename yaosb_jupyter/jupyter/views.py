@@ -122,8 +122,8 @@ def pool_listing(pools: Sequence[PoolInfo]) -> Listing[PoolInfo]:
     return Listing(pools, columns, empty="no pools", upright=False)
 
 
-def file_listing(files: Sequence[FileInfo], now: datetime | None = None) -> Listing[FileInfo]:
-    """Files of a workspace, directories with a ``/``."""
+def file_listing(files: Sequence[FileInfo], *, title: str = "", now: datetime | None = None) -> Listing[FileInfo]:
+    """Files of a workspace, directories first, with a ``/``; of very many the first are shown."""
     moment = now or datetime.now(UTC)
     columns: list[Column[FileInfo]] = [
         Column(title="name", cell=_file_name, strong=True),
@@ -131,7 +131,12 @@ def file_listing(files: Sequence[FileInfo], now: datetime | None = None) -> List
         Column(title="modified", cell=lambda file: ago(datetime.fromtimestamp(file.mtime, UTC), moment), right=True),
         Column(title="mode", cell=lambda file: stat.filemode(file.mode)),
     ]
-    return Listing(files, columns, empty="no files")
+    ordered = sorted(files, key=lambda file: (not file.is_dir, file.name))
+    directories = sum(file.is_dir for file in files)
+    size = format_size(sum(file.size for file in files if not file.is_dir))
+    counts = [_several(directories, "directory", "directories"), _several(len(files) - directories, "file", "files")]
+    notes = [", ".join(count for count in counts if count) + f", {size}"] if files else []
+    return Listing(ordered, columns, empty="no files", title=title, notes=notes)
 
 
 def sandbox_state(info: SandboxInfo) -> State:
@@ -193,6 +198,10 @@ def _pool_state(pool: PoolInfo) -> State:
 def _pool_use(pool: PoolInfo) -> str:
     limit = f" of {pool.limits.max_total}" if pool.limits.max_total else ""
     return f"{pool.running} running, {pool.total}{limit} in all"
+
+
+def _several(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}" if count else ""
 
 
 def _file_name(file: FileInfo) -> str:

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, 
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from yaosb_jupyter.guest.confined import READ, READ_DIRECTORY, file_or_directory
 from yaosb_jupyter.guest.manifest import Stamp
@@ -153,10 +154,20 @@ async def in_slices(steps: Steps) -> AsyncGenerator[bytes]:
         await in_thread(steps.close)
 
 
-def progress_of(end: Packer | Unpacker) -> CopyProgress:
-    return CopyProgress(path=end.path, done=end.done, total=max(end.total, end.done))
+class Count(Protocol):
+    """What each end of a copy knows of it."""
+
+    path: str
+    files: int
+    done: int
+    total: int
+    skipped: list[str]
 
 
-def copied(end: Packer | Unpacker, target: str, unchanged: int) -> Copied:
+def progress_of(end: Count) -> CopyProgress:
+    return CopyProgress(path=end.path, done=end.done, total=max(end.total, end.done), files=end.files)
+
+
+def copied(end: Count, target: str, unchanged: int) -> Copied:
     left_out = (path for path in end.skipped if path or not unchanged)  # a file alone that is there is left out too
     return Copied(target=target, files=end.files, size=end.done, unchanged=unchanged, skipped=tuple(left_out))

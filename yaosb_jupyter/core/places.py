@@ -1,12 +1,9 @@
-"""Paths as ``%sandbox cp`` and its kin write them: here, or in a sandbox."""
+"""Paths as people write them in ``cp`` and its kin: here, or in a sandbox."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
-
-from yaosb_jupyter.errors import InvalidOptionError
 
 _REMOTE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)?:(.*)", re.DOTALL)
 
@@ -17,11 +14,6 @@ class Place:
 
     ref: str | None
     path: str
-
-    @property
-    def here(self) -> Path:
-        """The path on this machine, ``~`` replaced."""
-        return Path(self.path).expanduser()
 
     @classmethod
     def parse(cls, text: str) -> Place:
@@ -34,14 +26,3 @@ class Place:
         """As `parse`, for what is always in a sandbox: a bare path is in the one in use."""
         place = cls.parse(text)
         return place if place.ref is not None else cls(ref="", path=text)
-
-
-def direction(source: str, target: str) -> tuple[Place, Place]:
-    """Both ends of a copy, one of them in a sandbox. Raises `InvalidOptionError`."""
-    ends = Place.parse(source), Place.parse(target)
-    if (ends[0].ref is None) == (ends[1].ref is None):
-        raise InvalidOptionError(
-            "one of both paths is in a sandbox, the other one here",
-            hint="write NAME:path for the sandbox's, :path for the one in use",
-        )
-    return ends
