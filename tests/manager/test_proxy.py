@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 
 from tests.manager.clocks import ManualClock
 from tests.manager.conftest import OpenManager
-from tests.manager.rigs import DockerRig, EmbeddedRig, Rig
+from tests.manager.rigs import DockerRig, EmbeddedRig, MemoryRig, Rig
 from tests.manager.waiting import until
 from tests.manager.web import Web, serving
 from tests.rig.require import require
@@ -198,3 +198,17 @@ async def test_m14_a_page_that_finds_nobody_is_no_use(open_on_memory: OpenManage
 
     await until(is_gone)
     assert (await browser.get(url)).status_code == 404
+
+
+async def test_m10_the_links_of_a_sandbox_that_somebody_removed_lead_nowhere(
+    open_on_memory: OpenManager, memory_rig: MemoryRig, browser: httpx.AsyncClient, loopback_port: int
+) -> None:
+    sandbox = await (await open_on_memory()).create("lab")
+    url = await sandbox.proxy(loopback_port)
+    assert (await browser.get(url)).text == "hello"
+    await asyncio.to_thread(memory_rig.vanish, sandbox.last_info.runtime_id)
+
+    async def is_revoked() -> bool:
+        return (await browser.get(url)).status_code == 404
+
+    await until(is_revoked)
