@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from typing import TypeVar
 
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import ProtocolError
+
+Data = TypeVar("Data", bytes, memoryview)
 
 _HEADER = struct.Struct("!B3xI")
 _CHANNELS = {0: ExecChannel.STDOUT, 1: ExecChannel.STDOUT, 2: ExecChannel.STDERR, 3: ExecChannel.STDERR}
@@ -21,8 +24,8 @@ class Demultiplexer:
         self._left = 0
         self._channel = ExecChannel.STDOUT
 
-    def feed(self, data: bytes) -> Iterator[tuple[ExecChannel, bytes]]:
-        """The pieces in ``data``. Raises `ProtocolError` for what is no such stream."""
+    def feed(self, data: Data) -> Iterator[tuple[ExecChannel, Data]]:
+        """The pieces in ``data``, of its kind. Raises `ProtocolError` for what is no such stream."""
         offset = 0
         while offset < len(data):
             if self._left:
@@ -32,7 +35,7 @@ class Demultiplexer:
                 yield self._channel, piece
                 continue
             wanted = _HEADER.size - len(self._header)
-            self._header += data[offset : offset + wanted]
+            self._header += bytes(data[offset : offset + wanted])
             offset += wanted
             if len(self._header) == _HEADER.size:
                 number, self._left = _HEADER.unpack(self._header)

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import logging
 import time
+from typing import cast
 
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, ProtocolError, SandboxError
@@ -119,11 +120,11 @@ class _Unwrapped(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            for channel, piece in self._demultiplexer.feed(data):
+            for channel, piece in self._demultiplexer.feed(memoryview(data)):
                 if channel is ExecChannel.STDOUT:
-                    self._inner.data_received(piece)
+                    self._inner.data_received(cast(bytes, piece))  # for a link, which copies it
                 elif len(self.complaint) < 1000:
-                    self.complaint += piece[:1000]
+                    self.complaint += bytes(piece[:1000])
         except ProtocolError as error:
             self.complaint = str(error).encode()
             assert self._transport is not None
