@@ -75,6 +75,19 @@ async def test_x13_files_of_the_sandboxs_root_can_be_removed(make_box: MakeBox, 
     assert not await host.has_workspace(box.spec)
 
 
+async def test_x13_files_that_another_user_left_can_be_removed(box: Box, info: RuntimeInfo) -> None:
+    who = {"user": "root"} if Capability.USERS in info.capabilities else {}
+    await box.sh("mkdir mine; chmod 777 mine . && echo x > mine/file")
+    left = (
+        "mkdir -p left/a; echo x > left/a/file; chmod 700 left/a left; echo x > alone; mkdir mine/a; echo x > mine/a/x"
+    )
+    ran = await box.sh(left, **who)
+    assert ran.code == 0, ran.stderr
+    for path in ("left", "alone", "mine"):
+        await box.volume.remove(path, recursive=True)
+    assert await box.volume.list() == []
+
+
 async def test_files_are_there_while_it_is_stopped(box: Box) -> None:
     await box.sh("echo kept > file")
     await box.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import sys
@@ -24,6 +25,7 @@ from yaosb_jupyter.errors import (
     RuntimeUnavailableError,
     SandboxLostError,
 )
+from yaosb_jupyter.guest.confined import ConfinedDirectory
 from yaosb_jupyter.options import MAX_PIDS, ExecOptions
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime, throwaway
 from yaosb_jupyter.types import PullProgress
@@ -248,6 +250,22 @@ async def test_x13_files_only_the_engine_may_remove(
     monkeypatch.setattr(workspace, "remove", refuse_first)
     await runtime.remove_workspace(box.spec)
     assert not box.spec.workspace.exists()
+
+
+async def test_x13_files_that_the_manager_may_not_remove(
+    runtime: DockerRuntime, make_box: MakeBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an ordinary user's manager meets files of the sandbox's root, in the workspace that it shares."""
+    box = await make_box(runtime)
+    await box.sh("chmod 777 .")
+    assert (await box.sh("mkdir -p a/b && echo x > a/b/file && chmod -R 700 a", user="root")).code == 0
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "denied")
+
+    monkeypatch.setattr(ConfinedDirectory, "remove", refuse)
+    await box.volume.remove("a", recursive=True)
+    assert await box.volume.list() == []
 
 
 async def test_m10_events_say_who_removed_it(runtime: DockerRuntime, make_box: MakeBox) -> None:

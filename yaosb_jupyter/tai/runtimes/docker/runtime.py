@@ -58,9 +58,8 @@ from yaosb_jupyter.tai.runtimes.docker.state import inspected, listed
 from yaosb_jupyter.tai.runtimes.docker.stats import StatsReader
 from yaosb_jupyter.tai.runtimes.docker.terminal import start_terminal
 from yaosb_jupyter.tai.runtimes.docker.throwaway import sweep
-from yaosb_jupyter.tai.runtimes.docker.volume import EngineVolume
+from yaosb_jupyter.tai.runtimes.docker.volume import EngineVolume, SharedVolume
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.local import LocalVolume
 from yaosb_jupyter.types import CommandInfo, Isolation, LogChunk, PullProgress, SandboxStats
 
 _log = logging.getLogger(__name__)
@@ -325,9 +324,9 @@ class DockerRuntime(Runtime):
         return self._parts.events.listen()
 
     def volume(self, spec: EnvironmentSpec, runtime_id: str) -> Volume:
-        if self._shared:
-            return LocalVolume(spec.workspace, sandbox=runtime_id)
         archive = ArchiveVolume(self._engine, self._parts.environments, runtime_id)
+        if self._shared:
+            return SharedVolume(spec.workspace, archive, runtime_id)
         return EngineVolume(functools.partial(self._parts.guests.link, runtime_id), archive, sandbox=runtime_id)
 
     async def remove_workspace(self, spec: EnvironmentSpec) -> None:

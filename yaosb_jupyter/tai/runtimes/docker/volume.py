@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, cast
 
-from yaosb_jupyter.errors import NotRunningError, SandboxLostError
+from yaosb_jupyter.errors import NotRunningError, PathError, SandboxLostError
 from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.guest import CALL_TIMEOUT, GuestLink
 from yaosb_jupyter.tai.runtimes.docker.archive import ArchiveVolume
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.link import LinkVolume
+from yaosb_jupyter.tai.volumes.local import LocalVolume
 from yaosb_jupyter.types import FileInfo
+
+
+class SharedVolume(LocalVolume):
+    """A directory of this host that a container has, too. What its root left there, the engine removes for us."""
+
+    def __init__(self, directory: Path, archive: ArchiveVolume, sandbox: str) -> None:
+        super().__init__(directory, sandbox=sandbox)
+        self._archive = archive
+
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
+        await _remove(super().remove(path, recursive=recursive), self._archive, path, recursive=recursive)
 
 
 class EngineVolume(Volume):
@@ -58,7 +72,8 @@ class EngineVolume(Volume):
         await (await self._volume()).mkdir(path)
 
     async def remove(self, path: str, *, recursive: bool = False) -> None:
-        await (await self._volume()).remove(path, recursive=recursive)
+        volume = await self._volume()
+        await _remove(volume.remove(path, recursive=recursive), self._archive, path, recursive=recursive)
 
     async def rename(self, source: str, target: str) -> None:
         await (await self._volume()).rename(source, target)
@@ -77,3 +92,13 @@ class EngineVolume(Volume):
 
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
         await (await self._volume()).unpack(target, records)
+
+
+async def _remove(trying: Awaitable[None], archive: ArchiveVolume, path: str, *, recursive: bool) -> None:
+    """What may not be removed by who tries, another user of the container left: the engine may."""
+    try:
+        await trying
+    except PathError as error:
+        if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in (errno.EACCES, errno.EPERM):
+            raise
+        await archive.remove(path, recursive=recursive)
