@@ -9,7 +9,7 @@ import socket
 import stat
 import tempfile
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +82,19 @@ async def read(volume: Volume, path: str, **part: int) -> bytes:
 
 async def write(volume: Volume, path: str, data: bytes, mode: int | None = None) -> Any:
     return await volume.write(path, pieces(data), mode=mode)
+
+
+def all_calls(volume: Volume, path: str) -> list[Callable[[], Any]]:
+    """Everything that can be done with a path."""
+    return [
+        lambda: read(volume, path),
+        lambda: write(volume, path, b"planted"),
+        lambda: volume.stat(path),
+        lambda: volume.list(path),
+        lambda: volume.mkdir(path),
+        lambda: volume.remove(path, recursive=True),
+        lambda: volume.rename(path, "stolen"),
+    ]
 
 
 NAMES = [
