@@ -15,6 +15,7 @@ import pytest
 
 from tests.contract.box import Box
 from tests.contract.hosts import Host, host_of, hosts
+from tests.contract.volumes.rigs import archived, served
 from tests.contract.workspaces import SECRET, EachVolume, Rig, StreamedVolume, linked
 from yaosb_jupyter.guest import confined, staging
 from yaosb_jupyter.guest.beneath import walk_beneath
@@ -29,6 +30,12 @@ class MakeSpec(Protocol):
 
 class MakeBox(Protocol):
     async def __call__(self, *, start: bool = True, runtime: Runtime | None = None, **fields: Any) -> Box: ...
+
+
+AROUND = {"link": linked, "daemon": served, "archive": archived}
+DIRECT = ["local", "local, walked", "link"]
+"""Volumes that hold the files themselves: in this process, or in a guest's."""
+RIGS = [*DIRECT, "daemon", pytest.param("archive", marks=pytest.mark.docker)]
 
 
 @pytest.fixture
@@ -49,11 +56,11 @@ def hostile(directory: Path) -> Path:
     return workspace
 
 
-@pytest.fixture(params=["local", "local, walked", "link"])
+@pytest.fixture(params=RIGS)
 async def rig(request: pytest.FixtureRequest, hostile: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     """A volume over it, once for each kind."""
-    if request.param == "link":
-        async with linked(hostile) as found:
+    if request.param in AROUND:
+        async with AROUND[request.param](hostile) as found:
             yield found
         return
     if request.param == "local, walked":  # a kernel without openat2, a file system without unnamed files

@@ -31,10 +31,15 @@ SECRET = b"of the host"
 
 @dataclass(frozen=True, kw_only=True)
 class Rig:
-    """A volume, and the processes that hold files for it."""
+    """A volume, and the processes that hold files for it.
+
+    ``sandbox`` is its name in errors; ``host_paths``: whether the workspace is known by its path on this host, too.
+    """
 
     volume: Volume
     pids: tuple[int, ...]
+    sandbox: str = "box"
+    host_paths: bool = True
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ import pytest
 from tests.contract.box import pieces
 from yaosb_jupyter.errors import NotFoundError, PathError, ProtocolError, SandboxLostError, UnavailableError
 from yaosb_jupyter.guest import frames
+from yaosb_jupyter.link import stream
 from yaosb_jupyter.link.connection import Connection, Stream
 from yaosb_jupyter.tai.volumes import link as link_volume
 from yaosb_jupyter.tai.volumes.link import LinkVolume
@@ -131,7 +132,7 @@ async def test_more_of_a_file_than_was_asked_for_is_refused() -> None:
 
 async def test_a_silent_guest_is_told_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_volume, "PATIENCE", 0.2)
-    monkeypatch.setattr(link_volume, "_LET_GO", 0.1)
+    monkeypatch.setattr(stream, "LET_GO", 0.1)
 
     async def silence(stream: Stream) -> None:
         while True:  # not even a cancelled call is answered

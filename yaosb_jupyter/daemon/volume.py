@@ -32,7 +32,7 @@ async def read_data(
                     yield CHANNELS[item[0]], item[1]
             await stream.result()
     finally:
-        stream.cancel()
+        await stream.let_go()
 
 
 async def _send(stream: Stream, content: AsyncIterable[bytes]) -> None:
@@ -95,6 +95,5 @@ class RemoteVolume(Volume):
             await _send(stream, content)
             with told(request):
                 return await read_value(stream)
-        except BaseException:
-            stream.cancel()
-            raise
+        finally:
+            await stream.let_go()

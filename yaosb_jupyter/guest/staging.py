@@ -58,7 +58,7 @@ class StagedFile:
             try:
                 self._link(self.name)
             except FileExistsError:  # since we looked
-                self._temporary = _temporary_name()
+                self._temporary = temporary_name()
                 self._link(self._temporary)
         if self._temporary and not self._fresh:
             os.rename(self._temporary, self.name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
@@ -89,7 +89,7 @@ class StagedFile:
                 # Which of these, a file system that cannot do it chooses.
                 if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
                     raise
-        self._temporary = self.name if self._fresh else _temporary_name()
+        self._temporary = self.name if self._fresh else temporary_name()
         try:
             return os.open(self._temporary, _NAMED, mode, dir_fd=self._directory)
         except BaseException:
@@ -109,7 +109,7 @@ class StagedDirectory:
     def __init__(self, directory: int, name: str) -> None:
         self._directory = directory
         self._name = name
-        self._temporary = _temporary_name()
+        self._temporary = temporary_name()
         self.fd = -1
         try:
             os.mkdir(self._temporary, 0o700, dir_fd=directory)
@@ -157,7 +157,7 @@ def _move(old: int, new: int, name: str, new_name: str) -> None:
         os.close(source)
 
 
-def _temporary_name() -> str:
+def temporary_name() -> str:
     return ".yaosb-%s.part" % os.urandom(8).hex()
 
 

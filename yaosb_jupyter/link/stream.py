@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from yaosb_jupyter.errors import ProtocolError
@@ -12,6 +13,8 @@ from yaosb_jupyter.guest import frames
 
 MAX_MESSAGE = frames.WINDOW // 2
 """A larger one could wait for ever: the receiver gives credit back in halves of the window."""
+LET_GO = 5.0
+"""Seconds that a cancelled call may take to end."""
 MAX_UNACKNOWLEDGED_ITEMS = 1024
 """Small pieces are acknowledged sooner: to whoever must keep them they cost more than their bytes."""
 
@@ -196,6 +199,15 @@ class Stream:
         """Tells the called side that the result is no longer wanted; it still answers with CLOSE."""
         if not self.closed:
             self._outlet.write(frames.encode(frames.CANCEL, self.id))
+
+    async def let_go(self) -> None:
+        """Cancels, and waits a moment until the called side has let go of what it held. No-op once it has ended."""
+        if self.closed:
+            return
+        self.cancel()
+        with suppress(RemoteError, ConnectionError, ProtocolError, TimeoutError):
+            async with asyncio.timeout(LET_GO):
+                await self.result()
 
     def abandon(self) -> None:
         """Ends the stream here at once; for the side that opened it. What the called side still says is dropped."""

@@ -13,5 +13,13 @@ from tests.contract.workspaces import SECRET
 @pytest.fixture(autouse=True)
 def nothing_outside_is_touched(directory: Path) -> Iterator[None]:
     yield
-    assert sorted(path.name for path in directory.iterdir()) == ["secret", "workspace"]
+    assert {path.name for path in directory.iterdir()} - {"here"} == {"secret", "workspace"}
     assert (directory / "secret").read_bytes() == SECRET
+
+
+@pytest.fixture
+def here(directory: Path) -> Path:
+    """A directory of this machine's user."""
+    path = directory / "here"
+    path.mkdir()
+    return path

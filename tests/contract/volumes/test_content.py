@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.conftest import DIRECT
 from tests.contract.workspaces import MIB, Rig, descriptors_into, names, read, write
 from yaosb_jupyter.tai.volumes.base import Volume
 
@@ -127,6 +128,7 @@ async def test_writers_at_once_leave_one_whole_file(volume: Volume, hostile: Pat
     assert names(hostile / "deep/er") == ["file"]
 
 
+@pytest.mark.parametrize("rig", [*DIRECT, "daemon"], indirect=True)  # an engine's archive breaks off, which is told
 async def test_a_file_that_shrinks_while_it_is_read_ends(volume: Volume, hostile: Path) -> None:
     await write(volume, "file", b"x" * (8 * MIB))
     total = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.conftest import DIRECT
 from tests.contract.workspaces import names, read, write
 from tests.rig.require import require
 from yaosb_jupyter.errors import PathError
@@ -29,6 +30,7 @@ async def test_the_mode_is_as_asked_and_kept_when_replaced(volume: Volume, hosti
     assert stat.S_IMODE((hostile / "new").stat().st_mode) == 0o755
 
 
+@pytest.mark.parametrize("rig", [*DIRECT, "daemon"], indirect=True)  # an engine's are the container's user's
 async def test_what_is_made_belongs_to_the_workspaces_owner(volume: Volume, hostile: Path) -> None:
     require("root")
     os.chown(hostile, 12345, 54321)
@@ -81,6 +83,7 @@ async def test_remove_takes_a_full_directory_only_when_asked(volume: Volume, hos
     assert names(hostile) == []
 
 
+@pytest.mark.parametrize("rig", DIRECT, indirect=True)
 async def test_x13_a_closed_and_very_deep_directory_is_removed(volume: Volume, hostile: Path) -> None:
     require("root")  # to be an ordinary user for a while
     os.chown(hostile, 12345, 12345)

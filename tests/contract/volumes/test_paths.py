@@ -8,6 +8,7 @@ import pytest
 
 from tests.contract.workspaces import (
     NAMES,
+    Rig,
     all_calls,
     names,
     read,
@@ -18,7 +19,11 @@ from yaosb_jupyter.tai.volumes.base import Volume
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_name_is_kept_as_it_is(name: str, volume: Volume, hostile: Path) -> None:
+async def test_a_name_is_kept_as_it_is(name: str, rig: Rig, volume: Volume, hostile: Path) -> None:
+    if not rig.host_paths and "\udcff" in name:
+        with pytest.raises(PathError, match="UTF-8"):
+            await write(volume, name, b"content")
+        return
     info = await write(volume, f"dir/{name}", b"content")
     assert (info.name, info.path) == (name, f"dir/{name}")
     assert names(hostile / "dir") == [name]
@@ -69,7 +74,7 @@ async def test_the_workspace_itself_stays(path: str, volume: Volume, hostile: Pa
 
 
 @pytest.mark.parametrize("path", ["nothing", "nothing/below", "dir/nothing"])
-async def test_a_missing_file_is_not_found(path: str, volume: Volume, hostile: Path) -> None:
+async def test_a_missing_file_is_not_found(path: str, rig: Rig, volume: Volume, hostile: Path) -> None:
     (hostile / "dir").mkdir()
     for call in (
         lambda: read(volume, path),
@@ -80,7 +85,7 @@ async def test_a_missing_file_is_not_found(path: str, volume: Volume, hostile: P
     ):
         with pytest.raises(NotFoundError) as caught:
             await call()
-        assert caught.value.sandbox == "box"
+        assert caught.value.sandbox == rig.sandbox
     await write(volume, "file", b"x")
     with pytest.raises(NotFoundError):
         await volume.rename("file", "missing/directory/file")

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.conftest import DIRECT
 from tests.contract.workspaces import SECRET, names, read, swapping, write
 from yaosb_jupyter.errors import NotFoundError, PathError, SandboxError
 from yaosb_jupyter.tai.volumes.base import Volume
+
+# What an engine's archive does is done within the container.
+pytestmark = pytest.mark.parametrize("rig", [*DIRECT, "daemon"], indirect=True)
 
 
 async def test_x11_a_directory_swapped_meanwhile_leads_nowhere(

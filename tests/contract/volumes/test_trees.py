@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.contract.box import pieces
+from tests.contract.conftest import DIRECT
 from tests.contract.workspaces import (
     MIB,
     NAMES,
@@ -29,22 +30,7 @@ from yaosb_jupyter.errors import NotFoundError, PathError, SandboxError, Unavail
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import CopyProgress
 
-pytestmark = pytest.mark.parametrize("rig", ["local", "local, walked", "link", "streamed", "each"], indirect=True)
-
-
-@pytest.fixture
-def here(directory: Path) -> Path:
-    """A directory of this machine's user."""
-    path = directory / "here"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture(autouse=True)
-def nothing_outside_is_touched(directory: Path) -> Iterator[None]:
-    yield
-    assert sorted(path.name for path in directory.iterdir()) == ["here", "secret", "workspace"]
-    assert (directory / "secret").read_bytes() == SECRET
+pytestmark = pytest.mark.parametrize("rig", [*DIRECT, "daemon", "streamed", "each"], indirect=True)
 
 
 async def test_a_tree_goes_in_and_comes_back_as_it_is(volume: Volume, hostile: Path, here: Path) -> None:

@@ -21,7 +21,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -39,7 +39,6 @@ from yaosb_jupyter.types import FileEvent, FileInfo
 
 PATIENCE = 60.0
 """How long a guest may take for its next answer; one that works says so more often."""
-_LET_GO = 5.0
 _MOST_ENTRIES = 250_000
 _MOST_EVENTS = 1000
 _PIECE = 1 << 20
@@ -162,7 +161,7 @@ class LinkVolume(Volume):
         try:
             yield stream
         finally:
-            await _let_go(stream)
+            await stream.let_go()
 
     async def _call(self, operation: str, path: str, names: Sequence[str], **arguments: Any) -> Mapping[str, Any]:
         async with self._stream(operation, path, names, **arguments) as stream:
@@ -230,11 +229,11 @@ class LinkVolume(Volume):
 
     def _names(self, path: str) -> tuple[str, ...]:
         with path_errors(path, self._sandbox):
-            return _not_too_long(split_path(path))
+            return split_path(path)
 
     def _named(self, path: str) -> tuple[str, ...]:
         with path_errors(path, self._sandbox):
-            return _not_too_long(split_named(path))
+            return split_named(path)
 
     def _entry(self, value: Any) -> Entry:
         told = self._converted(value, _Told)
@@ -266,15 +265,6 @@ class LinkVolume(Volume):
         return ProtocolError(f"its guest tells what cannot be: {what}", sandbox=self._sandbox or None)
 
 
-async def _let_go(stream: Stream) -> None:
-    if stream.closed:
-        return
-    stream.cancel()
-    with suppress(RemoteError, ConnectionError, ProtocolError, TimeoutError):
-        async with asyncio.timeout(_LET_GO):
-            await stream.result()
-
-
 def _refusal(error: RemoteError) -> Exception:
     """What the guest could not do, as the same work on this machine would raise it."""
     code, at = error.fields.get("errno"), error.fields.get("at")
@@ -285,9 +275,3 @@ def _refusal(error: RemoteError) -> Exception:
             TreeError(code, os.strerror(code), at[:4096]) if isinstance(at, str) else OSError(code, os.strerror(code))
         )
     return UnavailableError(f"its guest refused: {str(error)[:200]}")
-
-
-def _not_too_long(names: tuple[str, ...]) -> tuple[str, ...]:
-    if any(len(os.fsencode(name)) > MAX_NAME for name in names):
-        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-    return names

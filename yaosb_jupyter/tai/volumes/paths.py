@@ -19,7 +19,7 @@ from yaosb_jupyter.errors import (
     UnavailableError,
 )
 from yaosb_jupyter.guest.confined import Entry
-from yaosb_jupyter.guest.records import RecordError
+from yaosb_jupyter.guest.records import MAX_NAME, RecordError
 from yaosb_jupyter.guest.walk import TreeError
 from yaosb_jupyter.types import WORKDIR, FileInfo
 
@@ -63,6 +63,8 @@ def split_path(path: str, mounts: Sequence[str] = (WORKDIR,)) -> tuple[str, ...]
     names = tuple(name for name in plain.split("/") if name not in ("", "."))
     if names[:1] == ("..",):
         raise PathError(f"{path!r} {_OUTSIDE}", hint=f"accepted: paths below {mounts[0]}")
+    if any(len(os.fsencode(name)) > MAX_NAME for name in names):
+        raise PathError(f"{path[:60]!r}... is too long", hint=f"accepted: names of up to {MAX_NAME} bytes")
     if len(names) > _MAX_NAMES:
         raise PathError(f"{path[:60]!r}... is too deep", hint=f"accepted: up to {_MAX_NAMES} names")
     return names

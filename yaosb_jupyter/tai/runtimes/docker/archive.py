@@ -10,6 +10,7 @@ import base64
 import errno
 import io
 import json
+import os
 import posixpath
 import re
 import stat as stats
@@ -21,8 +22,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import IO
 
-from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, UnavailableError
-from yaosb_jupyter.guest.staging import NEW_FILE_MODE
+from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, RuntimeUnavailableError, UnavailableError
+from yaosb_jupyter.guest.staging import NEW_FILE_MODE, temporary_name
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import Environments
 from yaosb_jupyter.tai.runtimes.docker.processes import run_script
@@ -84,9 +85,9 @@ class ArchiveVolume(FileByFile):
 
     async def _put_file(self, names: Sequence[str], spool: IO[bytes], mode: int, mtime: int) -> None:
         await self._make_directories(names[:-1])
-        entry = await self._entry(f".{names[-1][:100]}.{time.monotonic_ns():x}.part", mode)
+        entry = await self._entry(temporary_name(), mode)
         entry.size = spool.tell()
-        entry.pax_headers = {"mtime": f"{mtime // 10**9}.{mtime % 10**9:09}"}
+        entry.pax_headers = {"mtime": f"{max(mtime, 0) // 10**9}.{max(mtime, 0) % 10**9:09}"}
         spool.seek(0)
 
         async def archive() -> AsyncIterator[bytes]:
@@ -105,7 +106,8 @@ class ArchiveVolume(FileByFile):
         info = await self._stat(names)
         if info is None:
             raise path_error(errno.ENOENT, path)
-        return replace(info, name=asked[-1] if asked else "", path="/".join(asked))
+        info = replace(info, name=asked[-1] if asked else "", path="/".join(asked))
+        return info if info.link_target is None else replace(info, link_target=await self._link_target(names))
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
         names = await self._follow(split_path(path), final=True)
@@ -114,11 +116,13 @@ class ArchiveVolume(FileByFile):
             raise path_error(errno.ENOENT, path)
         if not info.is_dir:
             raise path_error(errno.ENOTDIR, path)
-        output = await self._script(_LIST, names)
-        found = [
-            await self._stat((*names, name.decode(errors="surrogateescape"))) for name in output.split(b"\0") if name
-        ]
-        return sorted((each for each in found if each is not None), key=lambda each: each.name)
+        *told, _ = (await self._script(_LIST, names)).decode(errors="surrogateescape").split("\0")
+        found = []
+        for name, target in zip(told[::2], told[1::2], strict=True):
+            each = await self._stat((*names, name))
+            if each is not None:
+                found.append(each if each.link_target is None else replace(each, link_target=target))
+        return sorted(found, key=lambda each: each.name)
 
     async def mkdir(self, path: str) -> None:
         await self._make_directories(await self._follow(split_path(path), final=True, missing=True))
@@ -145,6 +149,10 @@ class ArchiveVolume(FileByFile):
         info = await self._stat(old)
         if info is None:
             raise path_error(errno.ENOENT, source)
+        if new[: len(old)] == old and new != old:
+            raise path_error(errno.EINVAL, target)
+        if await self._stat(new[:-1]) is None:
+            raise path_error(errno.ENOENT, target)
         there = await self._stat(new)
         if there is not None and there.is_dir != info.is_dir:
             raise path_error(errno.EISDIR if there.is_dir else errno.ENOTDIR, target)
@@ -191,7 +199,19 @@ class ArchiveVolume(FileByFile):
             if names:
                 return None
             raise
+        except RuntimeUnavailableError:  # it does not say why: a link that the engine followed in vain may be why
+            target = await self._link_target(names)
+            if not target:
+                raise
+            mode = stats.S_IFLNK | 0o777
+            return FileInfo(
+                name=names[-1], path="/".join(names), size=0, mode=mode, mtime=0.0, is_dir=False, link_target=target
+            )
         return parse_stat(header, names)
+
+    async def _link_target(self, names: Sequence[str]) -> str:
+        """As it was written: the engine tells where it leads. Empty for what is no link."""
+        return (await self._script(_READ_LINK, names)).decode(errors="surrogateescape")
 
     async def _make_directories(self, names: Sequence[str]) -> None:
         for count in range(1, len(names) + 1):
@@ -226,6 +246,9 @@ class ArchiveVolume(FileByFile):
     async def _script(self, script: str, *paths: Sequence[str]) -> bytes:
         """Runs in the container where that runs, else beside it."""
         arguments = [posixpath.join(WORKDIR, *names) for names in paths]
+        for argument in arguments:
+            if argument.encode(errors="replace") != os.fsencode(argument):
+                raise PathError(f"{argument!r} is not UTF-8, and cannot be told to the engine")
         try:
             code, output, said = await run_script(self._engine, self._runtime_id, script, arguments)
         except NotRunningError:
@@ -257,10 +280,15 @@ class ArchiveVolume(FileByFile):
 
 _DENIED = re.compile("denied|not permitted")
 _REMOVE = 'rm -rf -- "$1"'
+_READ_LINK = '[ ! -h "$1" ] || readlink -n -- "$1"'
 _LIST = """
 cd "$1" || exit 1
 for name in * .[!.]* ..?*; do
-    { [ -e "$name" ] || [ -h "$name" ]; } && printf '%s\\0' "$name"
+    if [ -h "$name" ]; then
+        printf '%s\\0' "$name" "$(readlink -- "$name")"
+    elif [ -e "$name" ]; then
+        printf '%s\\0\\0' "$name"
+    fi
 done
 exit 0
 """

@@ -118,7 +118,7 @@ class Engine:
     def target(self, *path: str, **query: Any) -> str:
         """The request target of an engine path; parts are quoted."""
         joined = "/".join(quote(part, safe="") for part in path)
-        return f"/v{self._version}/{joined}" + (f"?{urlencode(query)}" if query else "")
+        return f"/v{self._version}/{joined}" + (f"?{urlencode(query, errors='surrogateescape')}" if query else "")
 
     @asynccontextmanager
     async def stream(

@@ -15,6 +15,7 @@ from yaosb_jupyter.tai.runtimes.docker.archive import ArchiveVolume
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.link import LinkVolume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
+from yaosb_jupyter.tai.volumes.paths import path_errors
 from yaosb_jupyter.types import FileInfo
 
 
@@ -55,43 +56,53 @@ class EngineVolume(Volume):
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         volume = await self._volume()
-        async with aclosing(cast(Any, volume.read(path, offset=offset, size=size))) as pieces:
-            async for piece in pieces:
-                yield piece
+        async for piece in self._pieces(path, volume.read(path, offset=offset, size=size)):
+            yield piece
 
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
-        return await (await self._volume()).write(path, content, mode=mode)
+        with path_errors(path, self._sandbox):
+            return await (await self._volume()).write(path, content, mode=mode)
 
     async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
-        return await (await self._volume()).stat(path, follow=follow)
+        with path_errors(path, self._sandbox):
+            return await (await self._volume()).stat(path, follow=follow)
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
-        return await (await self._volume()).list(path)
+        with path_errors(path, self._sandbox):
+            return await (await self._volume()).list(path)
 
     async def mkdir(self, path: str) -> None:
-        await (await self._volume()).mkdir(path)
+        with path_errors(path, self._sandbox):
+            await (await self._volume()).mkdir(path)
 
     async def remove(self, path: str, *, recursive: bool = False) -> None:
-        volume = await self._volume()
-        await _remove(volume.remove(path, recursive=recursive), self._archive, path, recursive=recursive)
+        with path_errors(path, self._sandbox):
+            volume = await self._volume()
+            await _remove(volume.remove(path, recursive=recursive), self._archive, path, recursive=recursive)
 
     async def rename(self, source: str, target: str) -> None:
-        await (await self._volume()).rename(source, target)
+        with path_errors(source, self._sandbox):
+            await (await self._volume()).rename(source, target)
 
     async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
         volume = await self._volume()
-        async with aclosing(cast(Any, volume.manifest(source, checksum=checksum))) as pieces:
-            async for piece in pieces:
-                yield piece
+        async for piece in self._pieces(source, volume.manifest(source, checksum=checksum)):
+            yield piece
 
     async def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
         volume = await self._volume()
-        async with aclosing(cast(Any, volume.pack(source, there))) as records:
-            async for piece in records:
-                yield piece
+        async for piece in self._pieces(source, volume.pack(source, there)):
+            yield piece
 
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
-        await (await self._volume()).unpack(target, records)
+        with path_errors(target, self._sandbox):
+            await (await self._volume()).unpack(target, records)
+
+    async def _pieces(self, path: str, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        with path_errors(path, self._sandbox):
+            async with aclosing(cast(Any, pieces)):
+                async for piece in pieces:
+                    yield piece
 
 
 async def _remove(trying: Awaitable[None], archive: ArchiveVolume, path: str, *, recursive: bool) -> None:
