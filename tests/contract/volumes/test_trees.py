@@ -339,6 +339,7 @@ async def test_a_file_that_cannot_be_read_is_named(volume: Volume, hostile: Path
     (here / "tree/sub/shut").write_bytes(b"x")
     (here / "tree/sub/shut").chmod(0)
     hostile.chmod(0o777)
+    await volume.list()  # whoever connects has to be the daemon's user
     os.seteuid(12345)
     try:
         with pytest.raises((PathError, UnavailableError, SandboxError), match="sub/shut"):

@@ -54,7 +54,7 @@ async def test_what_is_there_is_not_sent_again(ends: tuple[Path, Path, Copy]) ->
     assert tree_of(target) == made
 
 
-@but_by_an_engine
+@pytest.mark.parametrize("rig", [*DIRECT, "daemon", "streamed"], indirect=True)
 async def test_a_thousand_unchanged_files_cost_next_to_nothing(volume: Volume, hostile: Path, here: Path) -> None:
     small_files(here / "tree", 1000)
     sent: list[bytes] = []
