@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypedDict, Unpack, cast
@@ -24,6 +25,8 @@ from yaosb_jupyter.units import DurationLike, SizeLike, parse_duration, parse_si
 MIN_MEMORY = 16 * 2**20
 """Bytes of the smallest sandbox: less does not hold our guest."""
 _MAX_MEMORY = 2**50
+MAX_COMMAND = 1_000_000
+"""Bytes of a command and its environment as JSON: what can be passed on everywhere."""
 MAX_PIDS = 2**22  # Linux's own
 
 
@@ -260,5 +263,17 @@ class ExecOptions:
             check_text(name, getattr(self, name))
         check_flag("stdin", self.stdin)
         _check_pairs("env", self.env, check_env)
+        self._check_size()
         if self.timeout is not None:
             parse_duration(self.timeout, "timeout")
+
+    def _check_size(self) -> None:
+        texts = [*self.argv, *self.env, *self.env.values()]
+        if 12 * sum(map(len, texts)) < MAX_COMMAND:  # no character takes more
+            return
+        size = len(json.dumps(texts))
+        if size > MAX_COMMAND:
+            raise InvalidOptionError(
+                f"the command and its environment are too large: {size} bytes, {MAX_COMMAND} are accepted",
+                hint="pass what is long by stdin or in a file",
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,8 @@ def host(request: pytest.FixtureRequest, directory: Path) -> Iterator[Host]:
 @pytest.fixture
 def spawn(box: Box) -> Spawn:
     async def begin(script: str, **options: object) -> CommandInfo:
-        return await box.runtime.spawn(box.runtime_id, ExecOptions(argv=("sh", "-c", script), **options))  # type: ignore[arg-type]
+        given: dict[str, Any] = {"argv": ("sh", "-c", script), **options}
+        return await box.runtime.spawn(box.runtime_id, ExecOptions(**given))
 
     return begin
 
@@ -193,3 +195,14 @@ async def test_in_the_foreground_it_is_taken_up_by_the_next_manager(box: Box, sp
         return await known(later, "mine") is None
 
     await eventually(forgotten, what="its end is acknowledged")
+
+
+@pytest.mark.parametrize("letter", ["x", "\N{PILE OF POO}"])
+async def test_long_command_lines_are_cut_where_many_are_listed(box: Box, spawn: Spawn, letter: str) -> None:
+    arguments = (letter * 150,) * 150
+    for _ in range(40):
+        await spawn("exit 0", argv=("sh", "-c", "exit 0", *arguments))
+    found = await box.runtime.commands(box.runtime_id)
+    assert len(found) >= 32
+    assert all(command.argv[:2] == ("sh", "-c") for command in found)
+    assert (await box.sh("echo well")).stdout == b"well\n"

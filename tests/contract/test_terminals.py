@@ -91,3 +91,19 @@ async def test_binary_passes_a_raw_terminal(box: Box) -> None:
         assert piece[0] is ExecChannel.STDOUT
         seen += piece[1]
     assert seen == bytes(range(256))
+
+
+async def test_who_has_left_his_terminal_does_not_resize_the_next_one(box: Box) -> None:
+    script = "exec <&- >&- 2>&-; exec sleep 100"
+    left = await box.stream("sh", "-c", script, tty=TerminalSize())
+    asked = await box.stream("sh", "-c", "echo ready; read word; stty size", tty=TerminalSize())
+    await receive_until(asked, b"ready")
+    others = [await box.stream("cat", tty=TerminalSize(columns=50, rows=20)) for _ in range(3)]
+    await left.resize(TerminalSize(columns=7, rows=7))
+    last = await box.stream("stty", "size", tty=TerminalSize(columns=50, rows=20))
+    await left.resize(TerminalSize(columns=7, rows=7))
+    await asked.send(b"go\n")
+    assert (await collect(asked)).stdout.endswith(b"24 80\r\n")
+    assert (await collect(last)).stdout == b"20 50\r\n"
+    for stream in (left, *others):
+        await stream.cancel(0)

@@ -32,7 +32,7 @@ def living(number: str) -> bool:
 async def test_n12_without_the_key_nobody_is_the_guest(tmp_path: Path) -> None:
     async with guest(tmp_path) as running:
         link = await running.link.connected(10)
-        for key in ("", "x" * 43, running.key[:-1], running.key + "x", None, 7):
+        for key in ("", "x" * 43, running.key[:-1], running.key + "x", None, 7, "\ud800", "é", [[]]):
             with pytest.raises(AuthError):
                 await dial_unix(tmp_path / "link.sock", {"key": key})
         assert await running.link.connected(1) is link

@@ -12,6 +12,7 @@ import pytest
 from tests.manager.conftest import ENGINE_RIGS, RIGS, OpenManager
 from tests.manager.rigs import MemoryRig, Rig
 from tests.manager.waiting import until
+from yaosb_jupyter.choices import Status
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import (
@@ -208,6 +209,48 @@ async def test_output_caps_can_end_the_command(sandbox: AsyncSandbox) -> None:
             await sandbox.exec("while :; do echo y; done", max_output="4k", truncate=False)
     assert caught.value.result is not None
     assert caught.value.result.stdout.endswith("y\n")
+
+
+async def test_ending_a_command_that_writes_without_end_costs_the_command_only(sandbox: AsyncSandbox) -> None:
+    for _ in range(6):
+        with pytest.raises(OutputLimitExceededError):
+            await sandbox.exec("yes", max_output="1m", truncate=False)
+        async with sandbox.stream("yes", encoding=None) as stream:
+            events = aiter(stream)
+            for _ in range(5):
+                await anext(events)
+            await stream.cancel()
+    assert (await sandbox.exec("echo well")).stdout == "well\n"
+    assert (await sandbox.info()).status is Status.RUNNING
+
+
+@pytest.mark.parametrize("rig", RIGS[1:], indirect=True)
+async def test_a_reader_who_is_late_at_the_timeout_keeps_the_sandbox(
+    sandbox: AsyncSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("yaosb_jupyter.link.exec.BACKSTOP", 0.5)
+    async with sandbox.stream("yes", encoding=None, timeout=0.2) as stream:
+        events = aiter(stream)
+        await anext(events)
+        await asyncio.sleep(0.2 + 2 + 3 * 0.5)  # what is tested is a time: it has passed, and nobody has read
+        status = await stream.wait()
+    assert status.timed_out
+    assert (await sandbox.info()).status is Status.RUNNING
+
+
+async def test_a_command_line_that_no_frame_holds_is_refused(sandbox: AsyncSandbox) -> None:
+    with pytest.raises(InvalidOptionError, match="too large"):
+        await sandbox.exec(["true", *["x" * 100_000] * 12])
+    with pytest.raises(InvalidOptionError, match="too large"):
+        await sandbox.exec(["true"], env={f"LONG{number}": "\N{PILE OF POO}" * 10_000 for number in range(12)})
+
+
+@pytest.mark.parametrize("rig", RIGS[1:], indirect=True)
+async def test_what_the_sandbox_adds_may_be_too_much(manager: AsyncManager) -> None:
+    full = await manager.create("full", env={f"LONG{number}": "x" * 100_000 for number in range(5)})
+    with pytest.raises(InvalidOptionError, match="too large"):
+        await full.exec(["true", *["x" * 100_000] * 6])
+    assert (await full.exec("echo well")).stdout == "well\n"
 
 
 async def test_what_a_callback_raises_reaches_the_caller_and_ends_the_command(sandbox: AsyncSandbox) -> None:

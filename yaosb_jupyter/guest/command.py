@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from . import frames, processes, terminal
-from .loop import Loop
+from .loop import Loop, Timer
 from .pipes import Input, Output, Sink, output_pipe
 from .spawn import Spawner
 
@@ -48,6 +48,7 @@ class Command:
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._began = time.monotonic()
         self._ended: Optional[Tuple[int, resource.struct_rusage, float]] = None
+        self._timer: Optional[Timer] = None
         self._kill_at: Optional[float] = None
         self._timed_out = False
         self._finished = False
@@ -95,7 +96,7 @@ class Command:
             self._close_far_ends()
         self.resume()
         if timeout:
-            self._loop.later(timeout, self._time_out)
+            self._timer = self._loop.later(timeout, self._time_out)
 
     def resume(self) -> None:
         """The sink may have room again."""
@@ -121,6 +122,8 @@ class Command:
     def reaped(self, status: int, usage: resource.struct_rusage) -> None:
         assert self._process is not None
         self._ended = (status, usage, time.monotonic() - self._began)
+        if self._timer is not None:
+            self._timer.cancel()
         self._process.returncode = status  # reaped here, so that subprocess must not wait for it
         if self.input is not None:
             self.input.close()
@@ -182,7 +185,8 @@ class Command:
             processes.send_signal(self.members(), signum)
 
     def resize(self, columns: int, rows: int) -> None:
-        if self._terminal is not None and not self._finished:
+        # Once everybody has left it, it is closed, and its number may be another's.
+        if self._terminal is not None and not self._outputs[0].ended:
             terminal.resize(self._terminal, columns, rows)
 
     def terminate(self, grace: float) -> None:
@@ -209,9 +213,8 @@ class Command:
             self._loop.later(POLL, self._see_to_end)
 
     def _time_out(self) -> None:
-        if not self._finished and self._ended is None:
-            self._timed_out = True
-            self.terminate(KILL_GRACE)
+        self._timed_out = True
+        self.terminate(KILL_GRACE)
 
 
 def marked(exec_id: str, table: Optional[processes.Table] = None, known: Iterable[int] = ()) -> Set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional
@@ -53,10 +54,11 @@ class Execution:
     def followed(self) -> bool:
         return bool(self._readers)
 
-    def info(self) -> Dict[str, Any]:
+    def info(self, room: int) -> Dict[str, Any]:
+        """``room``: bytes for its arguments, of which what is beyond is left out."""
         return {
             "id": self.exec_id,
-            "argv": [part[:SHOWN] for part in self._argv[:SHOWN]],
+            "argv": _shown(self._argv, room),
             "pid": self._running.pid,
             "background": self.background,
             "started": self._began,
@@ -186,6 +188,16 @@ class Execution:
             self._running.resize(*request["size"])
         if "grace" in request:
             self.terminate(float(request["grace"]))
+
+
+def _shown(argv: List[str], room: int) -> List[str]:
+    shown = []
+    for part in argv:
+        shown.append(frames.cut(part[:SHOWN], room))
+        room -= len(json.dumps(shown[-1])) + 1
+        if room < NOTE:
+            break
+    return shown
 
 
 class Reader(Handler):

@@ -6,6 +6,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from . import frames
 from .command import Command, marked, sweep
 from .execution import CANCEL_GRACE, Execution
 from .link import Stream
@@ -19,6 +20,8 @@ KEPT_BYTES = 16 << 20
 OVERHEAD = 1 << 10
 FORGOTTEN = 1024
 MOST_LISTED = 500
+ROOM = frames.MAX_PAYLOAD // 2
+"""Bytes of an answer for the arguments in it, together."""
 
 Start = Callable[[Command, List[str], str, Dict[str, str], float], None]
 
@@ -64,7 +67,7 @@ class Executions:
     def _spawn(self, stream: Stream, request: Dict[str, Any]) -> None:
         execution = self._begin(stream, request, background=True)
         if execution is not None:
-            stream.close({"command": execution.info()})
+            stream.close({"command": execution.info(ROOM)})
 
     def _attach(self, stream: Stream, request: Dict[str, Any]) -> None:
         since = request.get("since")
@@ -92,7 +95,8 @@ class Executions:
 
     def _commands(self, stream: Stream, _: Dict[str, Any]) -> None:
         latest = list(self._known.values())[-MOST_LISTED:]
-        stream.close({"commands": [execution.info() for execution in latest]})
+        share = ROOM // max(len(latest), 1)
+        stream.close({"commands": [execution.info(share) for execution in latest]})
 
     def _forget(self, stream: Stream, request: Dict[str, Any]) -> None:
         for exec_id in request["exec_ids"]:

@@ -61,6 +61,13 @@ def encode_json(kind: int, stream: int, message: Dict[str, Any]) -> bytes:
     return encode(kind, stream, json.dumps(message, separators=(",", ":")).encode())
 
 
+def cut(text: str, size: int) -> str:
+    """The beginning of ``text`` that takes at most ``size`` bytes of JSON, about."""
+    while text and len(json.dumps(text)) > size:
+        text = text[: len(text) // 2]
+    return text
+
+
 def encode_credit(stream: int, count: int) -> bytes:
     return encode(CREDIT, stream, _CREDIT.pack(count))
 

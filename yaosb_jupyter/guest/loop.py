@@ -16,6 +16,8 @@ WRITE = selectors.EVENT_WRITE
 LONGEST_WAIT = 3600.0
 """What no selector refuses."""
 
+FEW_TIMERS = 256
+
 Callback = Callable[[], None]
 
 
@@ -37,6 +39,7 @@ class Loop:
         self._selector = selectors.DefaultSelector()
         self._timers: List[Tuple[float, int, Timer]] = []
         self._sequence = 0
+        self._crowded = FEW_TIMERS
         self._signals: Dict[int, Callback] = {}
         self._exit_code: Optional[int] = None
         self._wakeup, wakeup_end = os.pipe()
@@ -59,10 +62,18 @@ class Loop:
             pass  # not watched
 
     def later(self, delay: float, callback: Callback) -> Timer:
+        if len(self._timers) > self._crowded:
+            self._sweep_timers()
         timer = Timer(time.monotonic() + delay, callback)
         self._sequence += 1
         heapq.heappush(self._timers, (timer.when, self._sequence, timer))
         return timer
+
+    def _sweep_timers(self) -> None:
+        """Those that were cancelled may be due in a year."""
+        self._timers = [one for one in self._timers if one[2].callback is not None]
+        heapq.heapify(self._timers)
+        self._crowded = 2 * len(self._timers) + FEW_TIMERS
 
     def on_signal(self, signum: int, callback: Callback) -> None:
         self._signals[signum] = callback

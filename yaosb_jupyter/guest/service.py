@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Set, Union
 
-from . import processes
+from . import frames, processes
 from .command import KILL_GRACE, Command
 from .link import Stream
 from .logs import LogStream, Ring
@@ -20,6 +20,8 @@ from .spawn import Spawner
 
 MAIN = "main"
 MOST_LISTED = 4096
+ROOM = frames.MAX_PAYLOAD // 2
+"""Bytes of an answer for the command lines in it, together."""
 
 Operation = Callable[[Stream, Dict[str, Any]], None]
 """Serves a stream by its request: ends it, or gives it a handler."""
@@ -176,11 +178,12 @@ def _processes(inhabitants: Set[int], stream: Stream) -> None:
     listed = sorted(inhabitants & set(table))[:MOST_LISTED]
     page = resource.getpagesize()
     hertz = os.sysconf("SC_CLK_TCK")
+    share = ROOM // max(len(listed), 1)
     told = [
         {
             "pid": pid,
             "parent": table[pid].parent,
-            "command": processes.command_line(pid)[:200],
+            "command": frames.cut(processes.command_line(pid)[:200], share),
             "memory": table[pid].pages * page,
             "cpu_time": table[pid].ticks / hertz,
         }

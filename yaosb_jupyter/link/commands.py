@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import msgspec
 
 from yaosb_jupyter.errors import NotAvailableError, NotFoundError, ProtocolError, SandboxError, SandboxLostError
+from yaosb_jupyter.guest.frames import FrameError
 from yaosb_jupyter.link.connection import Connection
-from yaosb_jupyter.link.exec import CommandResult, Control, GuestExecStream, exit_status, refused
+from yaosb_jupyter.link.exec import CommandResult, Control, GuestExecStream, exit_status, refused, too_large
 from yaosb_jupyter.link.handover import OPERATION, Handover, Handovers
 from yaosb_jupyter.link.resume import Conversation
 from yaosb_jupyter.link.stream import RemoteError, Stream
@@ -72,6 +73,8 @@ class GuestCommands:
             stream = connection.open("exec", request)
         except ConnectionError as error:
             raise SandboxLostError("its link broke", sandbox=self._sandbox) from error
+        except FrameError as error:
+            raise too_large("the command", error, self._sandbox) from error
 
         async def reopen(since: int | None) -> Stream:
             if since is not None:
@@ -191,6 +194,8 @@ class GuestCommands:
             raise SandboxLostError("its guest did not answer", sandbox=self._sandbox) from error
         except RemoteError as error:
             raise refused(error, self._sandbox) from error
+        except FrameError as error:
+            raise too_large("the command", error, self._sandbox) from error
 
     async def _connected(self, *, needs: str) -> Connection:
         connection = await self._link.connected(CALL_TIMEOUT)

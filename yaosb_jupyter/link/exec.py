@@ -13,6 +13,7 @@ import msgspec
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import (
     CommandNotFoundError,
+    InvalidOptionError,
     LimitExceededError,
     NotFoundError,
     NotRunningError,
@@ -91,6 +92,13 @@ def _not_started(error: RemoteError, sandbox: str) -> SandboxError:
         return UnavailableError(message, sandbox=sandbox, hint=_FULL)
     code = 126 if error.fields.get("exit_code") == 126 else 127
     return CommandNotFoundError(message, exit_code=code, sandbox=sandbox, hint=_start_hint(message, number, code))
+
+
+def too_large(what: str, error: frames.FrameError, sandbox: str) -> InvalidOptionError:
+    """A request that no frame holds."""
+    return InvalidOptionError(
+        f"{what} is too large: {error}", sandbox=sandbox, hint="pass what is long by stdin or in a file"
+    )
 
 
 def _start_hint(message: str, number: object, code: int) -> str:
@@ -209,6 +217,8 @@ class GuestExecStream(ExecStream):
             try:
                 async with asyncio.timeout(grace + BACKSTOP):
                     await self._end(grace)
+                    # Else one that writes on would wait with its end for a reader who waits for it here.
+                    self._conversation.forgo_output()
                     await self.wait()
             except TimeoutError:
                 await self._kill()
@@ -238,13 +248,16 @@ class GuestExecStream(ExecStream):
             self._conversation.abandon()
 
     async def _watch(self, timeout: float) -> None:
-        await asyncio.sleep(timeout + GUEST_GRACE + BACKSTOP)
+        await asyncio.sleep(timeout + GUEST_GRACE)
         conversation, away = self._conversation, 0.0
         most = conversation.offset + MOST_LEFT
         # The caller may be slow, or the link be broken: but not for ever, nor with ever more to say.
-        while (conversation.unread or conversation.resuming) and away < MOST_AWAY and conversation.offset < most:
+        waits = True
+        while waits and away < MOST_AWAY and conversation.offset < most:
+            before = conversation.offset
             away = away + BACKSTOP if conversation.resuming else 0.0
             await asyncio.sleep(BACKSTOP)
+            waits = bool(conversation.unread) or conversation.resuming or conversation.offset > before
         if self._outcome is None:
             await self._kill()
 

@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from yaosb_jupyter.errors import AuthError, NotRunningError, SandboxError, SandboxLostError
+from yaosb_jupyter.guest.frames import FrameError
 from yaosb_jupyter.link import pulse
 from yaosb_jupyter.link.commands import GuestCommands
 from yaosb_jupyter.link.connection import Connection, Hello
 from yaosb_jupyter.link.dial import dial
 from yaosb_jupyter.link.door import Door
+from yaosb_jupyter.link.exec import too_large
 from yaosb_jupyter.link.handover import SHOWN
 from yaosb_jupyter.link.services import GuestServices
 from yaosb_jupyter.tai.bytestream import ByteStream
@@ -98,13 +100,15 @@ class GuestLink:
     async def call(
         self, operation: str, arguments: Mapping[str, Any], timeout: float = CALL_TIMEOUT
     ) -> Mapping[str, Any]:
-        """Raises `SandboxLostError` or `RemoteError`."""
+        """Raises `SandboxLostError` or `RemoteError`; `InvalidOptionError` for arguments that are too large."""
         connection = await self.connected(timeout)
         try:
             async with asyncio.timeout(timeout):
                 return await connection.call(operation, arguments)
         except (ConnectionError, TimeoutError) as error:
             raise SandboxLostError(f"its guest did not answer: {error!r}", sandbox=self._sandbox) from error
+        except FrameError as error:
+            raise too_large(f"{operation!r}", error, self._sandbox) from error
 
     async def close(self, reason: str = "") -> None:
         """Stops listening and lets go of the guest, which dials on. Idempotent; there is no way back.
@@ -153,7 +157,7 @@ class GuestLink:
 
     def _check(self, hello: Hello) -> None:
         key = hello.get("key")
-        if not isinstance(key, str) or not hmac.compare_digest(key.encode(), self._key.encode()):
+        if not isinstance(key, str) or not hmac.compare_digest(key.encode(errors="replace"), self._key.encode()):
             raise AuthError("this link's key is another")
 
     async def _meet(self, connection: Connection) -> None:

@@ -45,6 +45,7 @@ class Conversation:
         self._given_up = False
         self._acknowledged = 0
         self._defers = False
+        self._forgoes = False
         self._resuming = asyncio.Lock()
         self._input = Ring()
         self._cursor = 0
@@ -81,8 +82,8 @@ class Conversation:
 
     @property
     def unread(self) -> int:
-        """Bytes that have arrived and were not received yet."""
-        return self._stream.unread
+        """Bytes that have arrived and were not taken yet: not received, or not acknowledged where that counts."""
+        return self._stream.unread + (self.offset - self._acknowledged if self._defers else 0)
 
     @property
     def broken(self) -> bool:
@@ -130,8 +131,16 @@ class Conversation:
 
     def defer_acknowledgement(self) -> None:
         """The other side keeps output until `acknowledge`, not until `receive`."""
-        self._defers = True
-        self._stream.defer_acknowledgement()
+        if not self._forgoes:
+            self._defers = True
+            self._stream.defer_acknowledgement()
+
+    def forgo_output(self) -> None:
+        """What is left of it will not be asked for again: no acknowledgement is waited for any more."""
+        self.acknowledge(self.offset)
+        self._forgoes = True
+        self._defers = False
+        self._stream.end_deferring()
 
     def acknowledge(self, offset: int) -> None:
         """Output before ``offset`` will not be asked for again."""

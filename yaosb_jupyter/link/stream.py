@@ -104,6 +104,10 @@ class Stream:
         """From here on what is received counts as taken only when `acknowledge` says so."""
         self._defers = True
 
+    def end_deferring(self) -> None:
+        """What is received counts as taken again."""
+        self._defers = False
+
     def acknowledge(self, count: int) -> None:
         """For the side that defers: so many more bytes that were received are safe here."""
         if count and not self.closed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import secrets
 import signal as signals
@@ -37,16 +38,25 @@ _END_SECONDS = 1.0
 _LOST_SECONDS = 0.3
 _MAX_PENDING = 2**24
 _PIECE = 2**20
+_MAX_ARGUMENT = 2**17
 _NOT_STARTED = re.compile(
     r"executable file not found|no such file or directory|permission denied|not a directory|"
     r"unable to find (?:user|group)|exec format error|is a directory|no matching entries"
 )
+_NO_DIRECTORY = re.compile(r'chdir to cwd \("(?P<path>.*)"\) set in config.json failed: (?P<why>[^:]*)')
 
 
 async def start_exec(
     engine: Engine, processes: Processes, runtime_id: str, options: ExecOptions, *, cwd: str, env: dict[str, str]
 ) -> DockerExecStream:
-    """Starts a command. Cancelled meanwhile, it is ended."""
+    """Starts a command. Cancelled meanwhile, it is ended. Raises `CommandNotFoundError` for too long an argument."""
+    if any(len(os.fsencode(part)) >= _MAX_ARGUMENT for part in options.argv):  # the engine would not say so
+        raise CommandNotFoundError(
+            f"{options.argv[0]}: argument list too long",
+            exit_code=126,
+            sandbox=runtime_id,
+            hint="pass what is long by stdin or in a file: one argument may have 128 KiB",
+        )
     nonce = "\x1e" + secrets.token_hex(16)
     tree = Tree(
         runtime_id=runtime_id,
@@ -226,12 +236,11 @@ class DockerExecStream(ExecStream):
         await self._hang_up()
 
     def _not_found(self, code: int) -> CommandNotFoundError:
-        what = "cannot be run" if code == 126 else "was not found"
+        what, hint = "was not found", "is it installed in the sandbox, and on its PATH?"
+        if code == 126:
+            what, hint = "cannot be run", "it is there: see its rights (chmod +x) and its first line"
         return CommandNotFoundError(
-            f"the command {self._tree.command!r} {what}",
-            exit_code=code,
-            sandbox=self._tree.runtime_id,
-            hint="check its name and PATH",
+            f"the command {self._tree.command!r} {what}", exit_code=code, sandbox=self._tree.runtime_id, hint=hint
         )
 
     def _exit_status(self, code: int) -> ExitStatus:
@@ -283,10 +292,15 @@ class DockerExecStream(ExecStream):
         message = self._words_of_engine().decode(errors="replace").strip()
         if not _NOT_STARTED.search(message):
             return UnavailableError(f"the engine could not start the command: {message}", sandbox=self._tree.runtime_id)
+        code = 126 if "permission denied" in message else 127
         hint = None
         if 'exec: "sh"' in message:
             hint = "the image has no sh, which running commands needs"
-        code = 126 if "permission denied" in message else 127
+        elif directory := _NO_DIRECTORY.search(message):
+            code, hint = 126, "make the directory, mend its rights, or choose another cwd"
+            message = f"working directory {directory['path']}: {directory['why']}"
+        elif "passwd file" in message or "unable to find" in message:
+            hint = "name a user that the image has, or UID or UID:GID"
         return CommandNotFoundError(message, exit_code=code, sandbox=self._tree.runtime_id, hint=hint)
 
     async def _container_ended(self) -> bool:
