@@ -223,9 +223,7 @@ async def hold(outside: Outside, here: Path, swaps: int) -> None:
     before = await outside.snapshot()
     use, swapped = await attacked(outside, here, swaps)
     done, refused = use.done.total(), use.refused.total()
-    print(
-        f"{swapped} swaps; {done} calls done, {refused} refused, {len(use.escaped)} escapes: {use.done} {use.refused}"
-    )
+    print(f"{swapped} swaps; {done} calls done, {refused} refused, {len(use.escaped)} escapes")
     assert use.escaped == []
     assert await outside.snapshot() == before
     assert swapped >= swaps
