@@ -116,7 +116,7 @@ class Listing(Sequence[T]):
         return len(self._items)
 
     def _repr_html_(self) -> str:
-        title = [element("div", self._title, class_="y-title")] if self._title else []
+        title = [element("div", self._title, class_="y-title y-caption")] if self._title else []
         if not self._items:
             return page(*title, element("div", self._empty, class_="y-sub"))
         head = element("tr", *(element("th", cell.text, class_=cell.css) for cell in self._rows[0]))

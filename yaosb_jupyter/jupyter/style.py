@@ -9,6 +9,7 @@ border:1px solid var(--y-line);border-radius:6px;overflow:hidden}
 .yaosb .y-head{display:flex;flex-wrap:wrap;align-items:baseline;gap:2px 10px;padding:7px 12px;
 border-bottom:1px solid var(--y-line)}
 .yaosb .y-title{font-weight:600;overflow-wrap:anywhere}
+.yaosb .y-caption{margin-bottom:3px}
 .yaosb .y-sub{color:var(--y-dim)}
 .yaosb .y-body{padding:7px 12px 8px}
 .yaosb dl.y-facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:1px 16px;margin:0}

@@ -127,13 +127,14 @@ def file_listing(files: Sequence[FileInfo], *, title: str = "", now: datetime | 
     moment = now or datetime.now(UTC)
     columns: list[Column[FileInfo]] = [
         Column(title="name", cell=_file_name, strong=True),
-        Column(title="size", cell=lambda file: "" if file.is_dir else format_size(file.size), right=True),
+        Column(title="size", cell=_file_size, right=True),
         Column(title="modified", cell=lambda file: ago(datetime.fromtimestamp(file.mtime, UTC), moment), right=True),
         Column(title="mode", cell=lambda file: stat.filemode(file.mode)),
+        Column(title="leads to", cell=lambda file: file.link_target or ""),
     ]
     ordered = sorted(files, key=lambda file: (not file.is_dir, file.name))
     directories = sum(file.is_dir for file in files)
-    size = format_size(sum(file.size for file in files if not file.is_dir))
+    size = format_size(sum(file.size for file in files if stat.S_ISREG(file.mode)))
     counts = [_several(directories, "directory", "directories"), _several(len(files) - directories, "file", "files")]
     notes = [", ".join(count for count in counts if count) + f", {size}"] if files else []
     return Listing(ordered, columns, empty="no files", title=title, notes=notes)
@@ -205,5 +206,8 @@ def _several(count: int, one: str, many: str) -> str:
 
 
 def _file_name(file: FileInfo) -> str:
-    name = f"{file.name}/" if file.is_dir else file.name
-    return f"{name} -> {file.link_target}" if file.link_target is not None else name
+    return f"{file.name}/" if file.is_dir else file.name
+
+
+def _file_size(file: FileInfo) -> str:
+    return format_size(file.size) if stat.S_ISREG(file.mode) else ""
