@@ -167,7 +167,9 @@ class Copies:
         if not found:
             what = "nothing matches" if is_pattern(place.path) else "no such file:"
             hint = (
-                "for a path in a sandbox write NAME:path" if place.ref is None else "%sandbox files tells what is there"
+                "for a path in a sandbox write NAME:path"
+                if place.ref is None
+                else "list its directory to see what is there"
             )
             raise PathNotFoundError(f"{what} {side.told(place.path)!r}", hint=hint)
         return [(side, path) for path in found]
