@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from yaosb_jupyter.choices import ExecChannel, Lifecycle, Network, Status
+from yaosb_jupyter.choices import ExecChannel, Lifecycle, Network, Status, VncStatus
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     AuthError,
@@ -44,6 +44,7 @@ from yaosb_jupyter.types import (
     CommandInfo,
     Copied,
     CopyProgress,
+    Desktop,
     ExecResult,
     Exit,
     ExitStatus,
@@ -121,6 +122,7 @@ __all__ = [
     "CopyProgress",
     "CreateOptions",
     "DataDirectoryBusyError",
+    "Desktop",
     "ExecChannel",
     "ExecError",
     "ExecFailedError",
@@ -172,6 +174,7 @@ __all__ = [
     "Status",
     "TerminalSize",
     "UnavailableError",
+    "VncStatus",
     "__version__",
     "connect",
     "connect_async",

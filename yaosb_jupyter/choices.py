@@ -62,6 +62,17 @@ class ExecChannel(_Choice):
     STDERR = "stderr"
 
 
+class VncStatus(_Choice):
+    """Whether a sandbox's desktop can be looked at."""
+
+    UNAVAILABLE = "unavailable"
+    """It has one, but does not run or cannot be reached."""
+    NOT_SUPPORTED = "not_supported"
+    """Its image, or its runtime, has none."""
+    STARTING = "starting"
+    READY = "ready"
+
+
 class FileChange(_Choice):
     """What happened to a file of a watched directory."""
 

@@ -12,7 +12,7 @@ from yaosb_jupyter.checks import (
     check_text,
     is_name,
 )
-from yaosb_jupyter.choices import ExecChannel, FileChange, Lifecycle, Network, Status
+from yaosb_jupyter.choices import ExecChannel, FileChange, Lifecycle, Network, Status, VncStatus
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.options import CreateOptions, PortMapping
 
@@ -105,6 +105,19 @@ class ProxyHealth:
 
     address: str
     links: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desktop:
+    """A sandbox's desktop: whether it can be looked at, and where.
+
+    ``url`` is a WebSocket that speaks VNC, for noVNC and the like; ``page`` shows it in a browser. Both are secrets, as
+    those of `AsyncSandbox.proxy`; empty unless it is starting or ready.
+    """
+
+    status: VncStatus
+    url: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

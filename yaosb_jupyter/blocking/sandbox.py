@@ -24,6 +24,7 @@ from yaosb_jupyter.types import (
     CommandInfo,
     Copied,
     CopyProgress,
+    Desktop,
     ExecResult,
     LogChunk,
     SandboxInfo,
@@ -254,6 +255,10 @@ class Sandbox(Face):
     def dial(self, port: int) -> Connection:
         """Connects to a TCP port inside, published or not; see `AsyncSandbox.dial`. Close what you dial."""
         return Connection(self._loop, self._run(lambda: self._inner.dial(port)))
+
+    def vnc(self) -> Desktop:
+        """Its desktop, and the URLs that show it; see `AsyncSandbox.vnc`."""
+        return self._run(self._inner.vnc)
 
     def proxy(self, port: int, path: str = "/") -> str:
         """A URL that works on this machine, for a browser too, of a TCP port inside; see `AsyncSandbox.proxy`."""

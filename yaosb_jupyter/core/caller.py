@@ -19,6 +19,7 @@ from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
     CommandInfo,
+    Desktop,
     ListFilter,
     LogChunk,
     PoolInfo,
@@ -88,6 +89,10 @@ class CallerService(Service):
     async def proxy(self, ref: str, port: int, path: str = "/") -> str:
         with self._sandbox(ref) as entry:
             return await self._controller.usage.proxy(entry, port, path)
+
+    async def vnc(self, ref: str) -> Desktop:
+        with self._sandbox(ref) as entry:
+            return await self._controller.usage.vnc(entry)
 
     async def proxy_healthz(self) -> ProxyHealth:
         return await self._state.proxy.healthz()

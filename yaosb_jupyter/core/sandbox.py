@@ -36,6 +36,7 @@ from yaosb_jupyter.types import (
     CommandInfo,
     Copied,
     CopyProgress,
+    Desktop,
     ExecResult,
     LogChunk,
     SandboxInfo,
@@ -296,6 +297,14 @@ class AsyncSandbox:
         """
         check_number("port", port, 1, 65535)
         return await self._service.dial(self.uid, port)
+
+    async def vnc(self) -> Desktop:
+        """Its desktop: whether it is there and ready, and the URLs that show it on this machine.
+
+        A sandbox has one if its image has: create it with ``vnc=True``. To ask is no use of the sandbox, to look at the
+        desktop is.
+        """
+        return await self._service.vnc(self.uid)
 
     async def proxy(self, port: int, path: str = "/") -> str:
         """A URL that works on this machine, for a browser too, of what listens (or will) at a TCP port inside.

@@ -17,6 +17,7 @@ from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
     CommandInfo,
+    Desktop,
     ListFilter,
     LogChunk,
     PoolInfo,
@@ -93,6 +94,10 @@ class Service(ABC):
         Whoever has it gets in: it holds a secret, and leads nowhere 12 hours after it was last asked for, or when the
         sandbox is stopped or removed. Asked for again it is the same.
         """
+
+    @abstractmethod
+    async def vnc(self, ref: str) -> Desktop:
+        """Whether its desktop can be looked at, and where; the URLs are as those of `proxy`."""
 
     @abstractmethod
     async def proxy_healthz(self) -> ProxyHealth:

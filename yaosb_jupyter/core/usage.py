@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import cast
 
 from yaosb_jupyter.checks import check_number
-from yaosb_jupyter.choices import Lifecycle, Status
+from yaosb_jupyter.choices import Lifecycle, Status, VncStatus
 from yaosb_jupyter.core.connections import TrackedByteStream
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.files import TrackedVolume
@@ -26,15 +26,18 @@ from yaosb_jupyter.errors import (
     NotAvailableError,
     NotFoundError,
     NotRunningError,
+    PortUnavailableError,
     SandboxError,
     SandboxLostError,
 )
 from yaosb_jupyter.options import ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
-from yaosb_jupyter.tai.proxy.tickets import Target
+from yaosb_jupyter.tai.proxy.tickets import Serve, Target
 from yaosb_jupyter.tai.runtimes.base import Capability, ExecStream, Runtime
+from yaosb_jupyter.tai.vnc.desktop import WEBSOCKET_PATH, greets
+from yaosb_jupyter.tai.vnc.desktop import serve as serve_desktop
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.types import CommandInfo, LogChunk, SandboxStats
+from yaosb_jupyter.types import CommandInfo, Desktop, LogChunk, SandboxStats
 
 
 class Usage:
@@ -174,14 +177,44 @@ class Usage:
         check_number("port", port, 1, 65535)
         self._check(entry, Call.EXEC)
         self._check_dial(entry, port)
+        entry.activity.touch()
+        return await self._state.proxy.url(self._target(entry, port), path)
 
+    def _target(self, entry: Entry, port: int, serve: Serve | None = None) -> Target:
         async def dial() -> ByteStream:
             with naming(entry):
                 return await self.dial(entry, port)
 
-        entry.activity.touch()
-        target = Target(uid=entry.uid, name=entry.record.id, port=port, dial=dial)
-        return await self._state.proxy.url(target, path)
+        return Target(uid=entry.uid, name=entry.record.id, port=port, dial=dial, serve=serve)
+
+    async def vnc(self, entry: Entry) -> Desktop:
+        """To ask is no use, the bytes that move are."""
+        status, port = await self._desktop(entry)
+        if status not in (VncStatus.STARTING, VncStatus.READY):
+            return Desktop(status=status)
+        page = await self._state.proxy.url(self._target(entry, port, serve_desktop))
+        return Desktop(status=status, page=page, url=page.replace("http", "ws", 1) + WEBSOCKET_PATH)
+
+    async def _desktop(self, entry: Entry) -> tuple[VncStatus, int]:
+        """Whether it shows itself, and at which port inside."""
+        record = entry.record
+        pool = self._state.pool_of(entry)
+        if not pool.connected or not record.runtime_id:
+            return VncStatus.UNAVAILABLE, 0
+        port = 0
+        try:
+            async with within(ASK, "tell of its desktop", sandbox=record.id, pool=pool.name):
+                port = await pool.runtime.vnc_port(record.runtime_id)
+                if not port:
+                    return VncStatus.NOT_SUPPORTED, 0
+                if record.status is not Status.RUNNING:
+                    return VncStatus.UNAVAILABLE, port
+                async with await pool.runtime.dial(record.runtime_id, port) as stream:
+                    return (VncStatus.READY if await greets(stream) else VncStatus.STARTING), port
+        except PortUnavailableError:
+            return VncStatus.STARTING, port
+        except SandboxError:
+            return VncStatus.UNAVAILABLE, 0
 
     def _check_dial(self, entry: Entry, port: int) -> None:
         """Raises `NotAvailableError` where no link would help, `RuntimeUnavailableError` where its host is away."""

@@ -24,6 +24,7 @@ from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import (
     CommandInfo,
+    Desktop,
     ListFilter,
     LogChunk,
     PoolInfo,
@@ -93,6 +94,9 @@ class RemoteService(Service):
 
     async def proxy(self, ref: str, port: int, path: str = "/") -> str:
         return await self._line.call(str, ask.Proxy(ref=ref, port=port, path=path))
+
+    async def vnc(self, ref: str) -> Desktop:
+        return await self._line.call(Desktop, ask.Vnc(ref=ref))
 
     async def proxy_healthz(self) -> ProxyHealth:
         return await self._line.call(ProxyHealth, ask.ProxyHealthz())

@@ -239,6 +239,7 @@ _plain(ask.Stop, lambda service, asked: service.stop(asked.ref, asked.timeout))
 _plain(ask.Remove, lambda service, asked: service.remove(asked.ref))
 _plain(ask.Spawn, lambda service, asked: service.spawn(asked.ref, asked.options))
 _plain(ask.Proxy, lambda service, asked: service.proxy(asked.ref, asked.port, asked.path))
+_plain(ask.Vnc, lambda service, asked: service.vnc(asked.ref))
 _plain(ask.ProxyHealthz, lambda service, _asked: service.proxy_healthz())
 _plain(ask.KillProcess, lambda service, asked: service.kill_process(asked.ref, asked.pattern))
 _plain(

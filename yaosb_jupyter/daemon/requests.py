@@ -154,6 +154,13 @@ class Proxy(Request, op="proxy", repeatable=True):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Vnc(Request, op="vnc", repeatable=True):
+    """The value is a `Desktop`, with URLs of the daemon's own listener."""
+
+    ref: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProxyHealthz(Request, op="proxy.healthz", repeatable=True):
     pass
 

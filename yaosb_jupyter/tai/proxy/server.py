@@ -141,7 +141,7 @@ class Proxy:
         ticket.users.add(task)
         try:
             with suppress(h11.RemoteProtocolError):  # the request's body is none; it cannot be answered any more
-                await forward(client, request, path, ticket.target, mount)
+                await (ticket.target.serve or forward)(client, request, path, ticket.target, mount)
         finally:
             ticket.users.discard(task)
 

@@ -353,6 +353,10 @@ class Runtime(ABC):
     async def remove_workspace(self, spec: EnvironmentSpec) -> None:
         """Removes the workspace's files, whoever owns them. No-op when gone."""
 
+    async def vnc_port(self, runtime_id: str) -> int:  # noqa: ARG002
+        """The port inside where its desktop is shown; 0 where it has none. Raises `NotFoundError`."""
+        return 0
+
     async def default_image(self, *, desktop: bool) -> str:  # noqa: ARG002
         """The image of an environment for which none is named, with a ``desktop`` or without. Empty: the one that
         `RuntimeInfo` tells."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from yaosb_jupyter.images.catalogue import ENTRYPOINT_LABEL
+from yaosb_jupyter.images.catalogue import ENTRYPOINT_LABEL, VNC_LABEL
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.scripts import KEEPALIVE_NAME
-from yaosb_jupyter.tai.runtimes.docker.spec import DIRECTORY_LABEL, GUEST, LINK_LABEL, LinkKind
+from yaosb_jupyter.tai.runtimes.docker.spec import DIRECTORY_LABEL, GUEST, LINK_LABEL, LinkKind, port_of
 from yaosb_jupyter.tai.runtimes.docker.workspace import load_environment
 from yaosb_jupyter.types import WORKDIR
 
@@ -32,6 +32,7 @@ class EnvironmentFacts:
     link: LinkKind = LinkKind.ENGINE
     guest_main: bool = False
     starter: str = ""
+    vnc_port: int = 0
     cmd: tuple[str, ...] = ()
     workdir: str = WORKDIR
     env: Mapping[str, str] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class Environments:
             link=LinkKind(labels.get(LINK_LABEL, LinkKind.ENGINE)),
             guest_main=guest_main,
             starter=labels.get(ENTRYPOINT_LABEL, ""),
+            vnc_port=port_of(labels.get(VNC_LABEL, "")),
             cmd=command[command.index(GUEST) + 2 :] if guest_main else (),
             uid=int(uid or 0),
             gid=int(gid or 0),

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from yaosb_jupyter.errors import ImageNotFoundError, InvalidOptionError, RuntimeUnavailableError, SandboxError
-from yaosb_jupyter.images.catalogue import BASE, ENTRYPOINT_LABEL, IMAGES, REPOSITORY
+from yaosb_jupyter.images.catalogue import BASE, ENTRYPOINT_LABEL, IMAGES, REPOSITORY, VNC_LABEL
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.failures import pull_error
-from yaosb_jupyter.tai.runtimes.docker.spec import ImageFacts
+from yaosb_jupyter.tai.runtimes.docker.spec import ImageFacts, port_of
 from yaosb_jupyter.types import PullProgress
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ class Images:
         """Raises `ImageNotFoundError` where it is not on the engine, `InvalidOptionError` for a bad name."""
         found = await self._engine.call(lambda client: client.inspect_image(check_name(image)))  # type: ignore[no-untyped-call]
         config = found.get("Config") or {}
+        labels = config.get("Labels") or {}
         return ImageFacts(
             image_id=found["Id"],
-            starter=(config.get("Labels") or {}).get(ENTRYPOINT_LABEL, ""),
+            starter=labels.get(ENTRYPOINT_LABEL, ""),
+            vnc_port=port_of(labels.get(VNC_LABEL, "")),
             entrypoint=tuple(config.get("Entrypoint") or ()),
             command=tuple(config.get("Cmd") or ()),
         )

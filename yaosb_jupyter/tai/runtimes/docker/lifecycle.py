@@ -109,6 +109,7 @@ class Lifecycle:
             link=link,
             guest_main=guest_main,
             starter=image.starter,
+            vnc_port=image.vnc_port,
             cmd=spec.cmd if guest_main else (),
             uid=identity.uid,
             gid=identity.gid,

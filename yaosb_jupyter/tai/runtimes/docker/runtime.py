@@ -332,6 +332,9 @@ class DockerRuntime(Runtime):
     async def remove_workspace(self, spec: EnvironmentSpec) -> None:
         await self._parts.lifecycle.remove_workspace(spec)
 
+    async def vnc_port(self, runtime_id: str) -> int:
+        return (await self._parts.environments.get(runtime_id)).vnc_port
+
     async def default_image(self, *, desktop: bool) -> str:
         return DESKTOP.short_name if desktop else await self._parts.images.default()
 

@@ -51,6 +51,7 @@ class ImageFacts:
 
     image_id: str
     starter: str = ""
+    vnc_port: int = 0
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
@@ -64,6 +65,11 @@ class Plan:
     shared: bool
     link: LinkKind
     swap_limit: bool = True
+
+
+def port_of(label: str) -> int:
+    """0 for what is none: an image may say anything."""
+    return int(label) if label.isdecimal() and 0 < int(label) < 2**16 else 0
 
 
 def volume_name(uid: str) -> str:
