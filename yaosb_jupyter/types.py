@@ -191,7 +191,8 @@ class SandboxInfo:
     """A sandbox as its callers see it. Times are aware datetimes in UTC, timeouts seconds (0 never).
 
     ``link``: how commands get in: ``socket`` or ``relay`` to our guest, ``engine`` by the engine's own exec; empty
-    until the first start.
+    until the first start. ``vnc_status``: whether the desktop that ``vnc`` asked for can be looked at; None without
+    one, and in lists.
     """
 
     uid: str
@@ -217,6 +218,7 @@ class SandboxInfo:
     ports: tuple[PortMapping, ...]
     link: str
     isolation: Isolation | None
+    vnc_status: VncStatus | None = None
     warnings: tuple[str, ...] = ()
 
 

@@ -44,11 +44,14 @@ async def test_it_is_told_whether_it_can_be_looked_at(manager: AsyncManager) -> 
 
     sandbox = await manager.create("desk", vnc=True, start=False)
     assert (await sandbox.vnc()) == Desktop(status=VncStatus.UNAVAILABLE)
+    assert (await plain.info()).vnc_status is None
+    assert (await sandbox.info()).vnc_status is VncStatus.UNAVAILABLE
     await sandbox.start()
     assert (await sandbox.vnc()).status in (VncStatus.STARTING, VncStatus.READY)
     desktop = await ready(sandbox)
     assert desktop.url.startswith("ws://127.0.0.1:")
     assert await sandbox.vnc() == desktop
+    assert (await sandbox.info()).vnc_status is VncStatus.READY
 
     await sandbox.exec("pkill -STOP -f services/[d]esktop; pkill x11vnc", check=True)
     assert (await sandbox.vnc()).status is VncStatus.STARTING

@@ -12,7 +12,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
 
 from tests.jupyter.conftest import Notebook
-from yaosb_jupyter.choices import Lifecycle, Status
+from yaosb_jupyter.choices import Lifecycle, Status, VncStatus
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
     ExecFailedError,
@@ -22,7 +22,9 @@ from yaosb_jupyter.errors import (
     NotRunningError,
 )
 from yaosb_jupyter.jupyter.arguments import sandbox_parser
+from yaosb_jupyter.jupyter.links import DesktopLink
 from yaosb_jupyter.jupyter.verbs import Verbs
+from yaosb_jupyter.types import Desktop
 
 
 def test_every_verb_is_done_by_something() -> None:
@@ -251,6 +253,27 @@ def test_a_link_to_a_port_is_shown(notebook: Notebook) -> None:
     notebook.run("%sandbox proxy 8080 --sandbox lab --show")
     assert notebook.value.url == link.url.removesuffix("a?%3Cb%3E")
     assert 'sandbox="allow-scripts allow-forms allow-popups"' in notebook.value._repr_html_()
+
+
+def test_a_desktop_that_is_not_there_is_told(notebook: Notebook) -> None:
+    notebook.run("%sandbox create lab")
+    notebook.run("%sandbox vnc --show")
+    assert notebook.value.url == ""
+    assert repr(notebook.value) == "lab: there is no desktop; one with a desktop: %sandbox create NAME --vnc"
+    assert "--vnc" in notebook.value._repr_html_()
+    assert "<iframe" not in notebook.value._repr_html_()
+
+
+def test_a_link_to_a_desktop_is_shown() -> None:
+    page = "http://127.0.0.1:1/secret/"
+    desktop = Desktop(status=VncStatus.READY, page=page, url="ws://127.0.0.1:1/secret/websocket")
+    link = DesktopLink(sandbox="<lab>", desktop=desktop)
+    assert (link.url, repr(link)) == (page, page)
+    assert f'href="{page}"' in link._repr_html_()
+    assert "&lt;lab&gt;, desktop" in link._repr_html_()
+    assert "<iframe" not in link._repr_html_()
+    shown = DesktopLink(sandbox="lab", desktop=desktop, show=True)._repr_html_()
+    assert 'sandbox="allow-scripts allow-same-origin"' in shown
 
 
 def test_write_takes_paths_with_a_name(notebook: Notebook) -> None:

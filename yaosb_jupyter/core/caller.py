@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,9 @@ class CallerService(Service):
         return self._info(entry, warnings)
 
     async def get(self, ref: str) -> SandboxInfo:
-        return self._info(self._find(ref))
+        entry = self._find(ref)
+        told = self._info(entry)
+        return replace(told, vnc_status=(await self._controller.usage.desktop(entry))[0]) if told.vnc else told
 
     async def list(self, filter: ListFilter) -> Sequence[SandboxInfo]:
         if filter.owner and filter.owner != self._caller.owner:

@@ -189,13 +189,13 @@ class Usage:
 
     async def vnc(self, entry: Entry) -> Desktop:
         """To ask is no use, the bytes that move are."""
-        status, port = await self._desktop(entry)
+        status, port = await self.desktop(entry)
         if status not in (VncStatus.STARTING, VncStatus.READY):
             return Desktop(status=status)
         page = await self._state.proxy.url(self._target(entry, port, serve_desktop))
         return Desktop(status=status, page=page, url=page.replace("http", "ws", 1) + WEBSOCKET_PATH)
 
-    async def _desktop(self, entry: Entry) -> tuple[VncStatus, int]:
+    async def desktop(self, entry: Entry) -> tuple[VncStatus, int]:
         """Whether it shows itself, and at which port inside."""
         record = entry.record
         pool = self._state.pool_of(entry)

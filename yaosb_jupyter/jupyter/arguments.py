@@ -68,6 +68,9 @@ def sandbox_parser() -> MagicParser:
     proxy.add_argument("page", nargs="?", default="/", metavar="PATH", help='which page ("/")')
     proxy.add_argument("--sandbox", dest="ref", default="", metavar="ID", help="which sandbox (the one in use)")
     proxy.add_argument("--show", action="store_true", help="show the page in the cell, too")
+    desktop = verb("vnc", "a link to the desktop of a sandbox made with --vnc")
+    _id(desktop)
+    desktop.add_argument("--show", action="store_true", help="show it in the cell, too")
     told = verb("help", "show this, or the flags of a verb")
     told.add_argument("topic", nargs="?", choices=[*parser.verbs], metavar="VERB")
     return parser

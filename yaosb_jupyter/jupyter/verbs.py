@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
-from yaosb_jupyter.choices import ExecChannel
+from yaosb_jupyter.choices import ExecChannel, VncStatus
 from yaosb_jupyter.core.copies import CopyOptions
 from yaosb_jupyter.core.output import decoder
 from yaosb_jupyter.core.places import Place
@@ -16,7 +17,7 @@ from yaosb_jupyter.jupyter.arguments import create_fields
 from yaosb_jupyter.jupyter.cards import Card, Listing
 from yaosb_jupyter.jupyter.copying import copy
 from yaosb_jupyter.jupyter.events import Event
-from yaosb_jupyter.jupyter.links import PortLink
+from yaosb_jupyter.jupyter.links import DesktopLink, PortLink
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.progress import PullLayers
 from yaosb_jupyter.jupyter.scriptfiles import is_script
@@ -33,7 +34,9 @@ from yaosb_jupyter.jupyter.views import (
 from yaosb_jupyter.types import FileInfo, Output, PoolInfo, PullProgress, SandboxInfo
 from yaosb_jupyter.units import format_size
 
-Shown = Card | Listing[Any] | PortLink | str
+_DESKTOP_PATIENCE = 10.0
+
+Shown = Card | Listing[Any] | PortLink | DesktopLink | str
 """A card, a table, a link, or a line."""
 
 
@@ -114,6 +117,17 @@ class Verbs:
         sandbox = await self._session.sandbox(args.ref)
         url = await sandbox.proxy(args.port, args.page)
         return PortLink(sandbox=sandbox.id, port=args.port, url=url, show=args.show)
+
+    async def vnc(self, args: Namespace) -> DesktopLink:
+        """Waits a little while it starts; the page can be opened before, too."""
+        sandbox = await self._session.sandbox(args.ref)
+        desktop = await sandbox.vnc()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DESKTOP_PATIENCE):
+                while desktop.status is VncStatus.STARTING:
+                    await asyncio.sleep(0.2)  # there is no event for it
+                    desktop = await sandbox.vnc()
+        return DesktopLink(sandbox=sandbox.id, desktop=desktop, show=args.show)
 
     async def write(self, path: str, content: str) -> str:
         """``%%sbwrite``."""

@@ -53,7 +53,7 @@ def sandbox_card(info: SandboxInfo, *, now: datetime | None = None) -> SandboxCa
         ("processes", str(info.process_count) if info.process_count else ""),
         ("address", info.ip),
         ("ports", ", ".join(map(_port, info.ports))),
-        ("desktop", "yes" if info.vnc else ""),
+        ("desktop", info.vnc_status.value if info.vnc_status else "yes" if info.vnc else ""),
         ("chat", info.chat),
         ("labels", ", ".join(f"{key}={value}" for key, value in info.labels.items())),
     ]
