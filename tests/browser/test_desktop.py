@@ -58,9 +58,13 @@ async def test_the_desktop_is_seen_and_typed_into(context: BrowserContext, setti
             page = await context.new_page()
             said: list[str] = []
             page.on("console", lambda message: said.append(message.text))
+            page.on("requestfailed", lambda request: said.append(f"{request.url}: {request.failure}"))
             await page.goto(await ready(sandbox))
-            await page.wait_for_selector("#screen canvas")
-            await page.wait_for_selector("#told", state="hidden")
+            try:
+                await page.wait_for_selector("#told", state="hidden")
+            except Exception as error:
+                error.add_note(f"the page says {await page.inner_text('#words')!r}, the browser {said}")
+                raise
 
             async def shows(colour: tuple[int, int, int], least: float) -> None:
                 async def is_seen() -> bool:
