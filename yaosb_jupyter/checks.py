@@ -35,6 +35,15 @@ def check_text(field: str, value: object) -> None:
         raise InvalidOptionError(f"{field}={value!r} is not valid", hint="accepted: text")
 
 
+def fits_system(text: str) -> bool:
+    """Whether the system's bytes can hold it: UTF-8, and what `os.fsdecode` makes of bytes that are none."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_number(field: str, value: object, low: float, high: float, *, whole: bool = True) -> None:
     """Raises `InvalidOptionError` unless ``value`` is a number from ``low`` to ``high``."""
     kinds = (int,) if whole else (int, float)
@@ -91,5 +100,5 @@ def check_env(name: str, value: str) -> None:
     check_text("env", name)
     if not _ENV_NAME.fullmatch(name):
         raise InvalidOptionError(f"env: {name!r} is not a valid name", hint="accepted: letters, digits and _")
-    if not isinstance(value, str) or "\0" in value:
+    if not isinstance(value, str) or "\0" in value or not fits_system(value):
         raise InvalidOptionError(f"env: the value of {name!r} is not valid", hint="accepted: text without NUL")

@@ -15,6 +15,7 @@ from yaosb_jupyter.checks import (
     check_mapping,
     check_number,
     check_text,
+    fits_system,
     is_name,
     several,
 )
@@ -259,6 +260,8 @@ class ExecOptions:
                 raise InvalidOptionError(f"the command holds {part!r}, which is not text", hint="accepted: text")
             if "\0" in part:
                 raise InvalidOptionError("the command holds a NUL character")
+            if not fits_system(part):
+                raise InvalidOptionError(f"the command holds {part[:200]!r}, which no bytes stand for")
         for name in ("cwd", "user"):
             check_text(name, getattr(self, name))
         check_flag("stdin", self.stdin)

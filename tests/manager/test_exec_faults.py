@@ -245,6 +245,11 @@ async def test_a_command_line_that_no_frame_holds_is_refused(sandbox: AsyncSandb
         await sandbox.exec(["true"], env={f"LONG{number}": "\N{PILE OF POO}" * 10_000 for number in range(12)})
 
 
+async def test_an_input_that_its_encoding_has_no_bytes_for_is_refused(sandbox: AsyncSandbox) -> None:
+    with pytest.raises(InvalidOptionError, match="stdin"):
+        await sandbox.exec(["cat"], stdin="\ud800")
+
+
 @pytest.mark.parametrize("rig", RIGS[1:], indirect=True)
 async def test_what_the_sandbox_adds_may_be_too_much(manager: AsyncManager) -> None:
     full = await manager.create("full", env={f"LONG{number}": "x" * 100_000 for number in range(5)})

@@ -31,6 +31,7 @@ def test_lifecycles_as_people_write_them(value: str) -> None:
         ({"labels": {"": "x"}}, "labels"),
         ({"env": {"A B": "x"}}, "env: 'A B'"),
         ({"env": {"A": "x\0"}}, "env"),
+        ({"env": {"A": "\ud800"}}, "env"),
         ({"id": 5}, "id=5"),
         ({"id": None}, "id=None"),
         ({"owner": 5}, "owner=5"),
@@ -84,7 +85,7 @@ def test_every_reserved_label_is_refused() -> None:
             CreateOptions(labels={key: "x"})
 
 
-@pytest.mark.parametrize("argv", [(), ("",), ("a", "b\0c"), ("echo", 5)])
+@pytest.mark.parametrize("argv", [(), ("",), ("a", "b\0c"), ("echo", 5), ("echo", "\ud800")])
 def test_bad_commands(argv: tuple[str, ...]) -> None:
     with pytest.raises(InvalidOptionError, match="command"):
         ExecOptions(argv=argv)

@@ -71,7 +71,7 @@ class CommandStream(Generic[Text]):
     async def send(self, data: str | bytes) -> None:
         """Writes to the command's stdin (the stream must have been made with ``stdin=True``)."""
         inner = await self._opened()
-        await inner.send(data.encode(self._encoding) if isinstance(data, str) else data)
+        await inner.send(encoded(data, self._encoding) if isinstance(data, str) else data)
 
     async def close_stdin(self) -> None:
         """End of file for the command's stdin."""
@@ -116,3 +116,11 @@ def take_now(stream: CommandStream[Text]) -> Output[Text] | None:
         if piece := stream._decode[channel](data, False):
             return Output(channel=channel, data=piece)
     return None
+
+
+def encoded(text: str, encoding: str) -> bytes:
+    """Text for a stdin. Raises `InvalidOptionError` where the encoding has no bytes for it."""
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise InvalidOptionError(f"stdin: {error}", hint="give bytes, or an encoding that has it") from error

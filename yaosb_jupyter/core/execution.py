@@ -11,7 +11,7 @@ from typing import Generic, TypedDict
 
 from yaosb_jupyter.checks import several
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.core.command import CommandStream
+from yaosb_jupyter.core.command import CommandStream, encoded
 from yaosb_jupyter.core.forwarding import ForwardingStream
 from yaosb_jupyter.core.output import DEFAULT_MAX_OUTPUT, Tail
 from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, OutputLimitExceededError
@@ -132,7 +132,7 @@ class Execution(Generic[Text]):
 
     async def _feed(self, stream: CommandStream[Text], stdin: Stdin) -> None:
         if isinstance(stdin, str | bytes):
-            data = stdin.encode(self.encoding or "utf-8") if isinstance(stdin, str) else stdin
+            data = encoded(stdin, self.encoding or "utf-8") if isinstance(stdin, str) else stdin
             for start in range(0, len(data), _PIECE):
                 await stream.send(data[start : start + _PIECE])
         else:
