@@ -55,6 +55,8 @@ async def linked(workspace: Path, **options: Any) -> AsyncIterator[Rig]:
 class StreamedVolume(LocalVolume):
     """Copies trees as a client of the daemon does: as a stream."""
 
+    opened = Volume.opened
+    staged = Volume.staged
     push = Volume.push
     pull = Volume.pull
 

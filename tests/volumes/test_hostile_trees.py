@@ -16,6 +16,7 @@ from yaosb_jupyter.errors import PathError, SandboxError
 from yaosb_jupyter.guest import records, staging, unpacking
 from yaosb_jupyter.guest.records import END, ENTER, FILE, LEAVE, MORE, SKIP, TOTAL, encode
 from yaosb_jupyter.tai.volumes import trees
+from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
 
 SECRET = b"of the host"
@@ -25,6 +26,8 @@ WHOLE = encode(LEAVE) + encode(END)
 
 class SendingVolume(LocalVolume):
     """A sandbox that sends what it likes."""
+
+    opened = Volume.opened
 
     def __init__(self, directory: Path, sent: bytes) -> None:
         super().__init__(directory, sandbox="box")

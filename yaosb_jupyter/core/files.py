@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
 from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.descriptors import NewFile, OpenFile
 from yaosb_jupyter.tai.volumes.limits import CopyLimits
 from yaosb_jupyter.tai.volumes.trees import Report
 from yaosb_jupyter.types import Copied, FileInfo
@@ -60,6 +61,18 @@ class TrackedVolume(Volume):
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
         with self._use() as volume:
             await volume.unpack(target, records)
+
+    @asynccontextmanager
+    async def opened(self, path: str) -> AsyncIterator[OpenFile | None]:
+        with self._use() as volume:
+            async with volume.opened(path) as file:
+                yield file
+
+    @asynccontextmanager
+    async def staged(self, path: str, *, mode: int | None = None) -> AsyncIterator[NewFile | None]:
+        with self._use() as volume:
+            async with volume.staged(path, mode=mode) as file:
+                yield file
 
     async def push(
         self, source: Path, target: str, progress: Report | None = None, *, checksum: bool = False

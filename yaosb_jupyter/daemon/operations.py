@@ -14,6 +14,7 @@ from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.daemon import requests as ask
 from yaosb_jupyter.daemon.control import Control
 from yaosb_jupyter.daemon.held import Departed, follow
+from yaosb_jupyter.daemon.lending import lend
 from yaosb_jupyter.daemon.offers import Offer
 from yaosb_jupyter.daemon.streaming import carry, received, send_data, send_items, send_logs, with_progress
 from yaosb_jupyter.errors import NotFoundError, ProtocolError, SandboxError, UnavailableError
@@ -191,6 +192,22 @@ async def _files_write(session: Session, stream: Stream, asked: ask.FilesWrite) 
 @_serves(ask.FilesManifest)
 async def _files_manifest(session: Session, stream: Stream, asked: ask.FilesManifest) -> None:
     await send_data(stream, session.service.volume(asked.ref).manifest(asked.source, checksum=asked.checksum))
+
+
+@_serves(ask.FilesOpen)
+async def _files_open(session: Session, stream: Stream, asked: ask.FilesOpen) -> None:
+    async with session.service.volume(asked.ref).opened(asked.path) as file:
+        if file is not None:
+            await lend(stream, session.offer(file.descriptor))
+
+
+@_serves(ask.FilesStage)
+async def _files_stage(session: Session, stream: Stream, asked: ask.FilesStage) -> Any:
+    async with session.service.volume(asked.ref).staged(asked.path, mode=asked.mode) as file:
+        if file is None:
+            return None
+        await lend(stream, session.offer(file.descriptor))
+        return await file.commit()
 
 
 @_serves(ask.FilesPack)

@@ -248,6 +248,23 @@ class FilesWrite(Request, op="files.write"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FilesOpen(Request, op="files.open"):
+    """A loan (see `yaosb_jupyter.daemon.lending`); where the file cannot be lent, the value is None at once."""
+
+    ref: str
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesStage(Request, op="files.stage"):
+    """The same of a new file, which is committed when it is given back; the value is its `FileInfo` then."""
+
+    ref: str
+    path: str
+    mode: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FilesManifest(Request, op="files.manifest"):
     """What `FilesPack` would give, as data, without the content of files."""
 

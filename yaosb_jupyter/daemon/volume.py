@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.daemon import requests as ask
+from yaosb_jupyter.daemon.lending import borrowed
 from yaosb_jupyter.daemon.line import Line, read_value, told
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.link.stream import Stream
 from yaosb_jupyter.tai.volumes.base import Volume
+from yaosb_jupyter.tai.volumes.descriptors import NewFile, OpenFile
 from yaosb_jupyter.types import FileInfo
 from yaosb_jupyter.wire.codec import from_json
 
@@ -72,6 +75,23 @@ class RemoteVolume(Volume):
 
     async def rename(self, source: str, target: str) -> None:
         await self._line.call(type(None), ask.FilesRename(ref=self._ref, source=source, target=target))
+
+    @asynccontextmanager
+    async def opened(self, path: str) -> AsyncIterator[OpenFile | None]:
+        async with borrowed(self._line, ask.FilesOpen(ref=self._ref, path=path)) as loan:
+            yield None if loan is None else OpenFile(descriptor=loan.descriptor, status=os.fstat(loan.descriptor))
+
+    @asynccontextmanager
+    async def staged(self, path: str, *, mode: int | None = None) -> AsyncIterator[NewFile | None]:
+        async with borrowed(self._line, ask.FilesStage(ref=self._ref, path=path, mode=mode)) as loan:
+            if loan is None:
+                yield None
+                return
+
+            async def commit() -> FileInfo:
+                return from_json(FileInfo, await loan.give_back())
+
+            yield NewFile(descriptor=loan.descriptor, commit=commit)
 
     async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:
         request = ask.FilesManifest(ref=self._ref, source=source, checksum=checksum)

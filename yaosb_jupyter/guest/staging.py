@@ -42,9 +42,7 @@ class StagedFile:
             raise
 
     def write(self, data: Buffer) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self.fd, rest) :]
+        write_all(self.fd, data)
 
     def commit(self) -> os.stat_result:
         """Takes the name; what is told of the file."""
@@ -155,6 +153,12 @@ def _move(old: int, new: int, name: str, new_name: str) -> None:
             os.close(target)
     finally:
         os.close(source)
+
+
+def write_all(fd: int, data: Buffer) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 def temporary_name() -> str:

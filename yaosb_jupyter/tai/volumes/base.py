@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.comparison import Comparison, comparing, stamps_of
+from yaosb_jupyter.tai.volumes.copying import pull_file, push_file
+from yaosb_jupyter.tai.volumes.descriptors import NewFile, OpenFile
 from yaosb_jupyter.tai.volumes.limits import CopyLimits
 from yaosb_jupyter.tai.volumes.trees import Report, copied, in_slices, progress_of, source_here, target_here, unpacking
 from yaosb_jupyter.types import Copied, FileInfo
@@ -69,6 +71,17 @@ class Volume(ABC):
         Directories that are there are filled, files replaced, each at once; a new directory is seen when it is whole.
         """
 
+    def opened(self, path: str) -> AbstractAsyncContextManager[OpenFile | None]:  # noqa: ARG002 - for those that can
+        """A regular file, opened; None for a directory, and where this process cannot have descriptors of files."""
+        return nullcontext()
+
+    def staged(self, path: str, *, mode: int | None = None) -> AbstractAsyncContextManager[NewFile | None]:  # noqa: ARG002
+        """A new file for the place of ``path``, see `write`; nothing has happened where it was not committed.
+
+        None where this process cannot have descriptors of files.
+        """
+        return nullcontext()
+
     async def push(
         self, source: Path, target: str, progress: Report | None = None, *, checksum: bool = False
     ) -> Copied:
@@ -78,6 +91,8 @@ class Volume(ABC):
         content and mode, whatever their time. Links and special files below ``source`` are left out, and told.
         """
         there = await stamps_of(self.manifest(target, checksum=checksum), target)
+        if (file := await push_file(self, source, target, there, progress)) is not None:
+            return file
         here = source_here(source, there, measured=progress is not None)
 
         async def pieces() -> AsyncIterator[bytes]:
@@ -107,6 +122,8 @@ class Volume(ABC):
         Links and special files are left out, and told. Raises `LimitExceededError` where more comes than ``limits``
         allow.
         """
+        if (file := await pull_file(self, source, target, progress, checksum=checksum, limits=limits)) is not None:
+            return file
         here = target_here(target, limits)
         comparison = Comparison(target)
         there = comparing(self.manifest(source, checksum=checksum), comparison, source)

@@ -7,7 +7,6 @@ from typing import Self
 
 from yaosb_jupyter.checks import check_number
 from yaosb_jupyter.errors import LimitExceededError
-from yaosb_jupyter.guest.unpacking import Unpacker
 from yaosb_jupyter.units import SizeLike, format_size, parse_size
 
 MAX_SIZE: SizeLike = "16g"
@@ -28,15 +27,15 @@ class CopyLimits:
         check_number("max_files", max_files, 1, 2**63 - 1)
         return cls(size=parse_size(max_size, "max_size"), files=max_files, sandbox=sandbox)
 
-    def check(self, come: Unpacker) -> None:
+    def check(self, size: int, files: int) -> None:
         """Raises `LimitExceededError`, before anything is written where the sender tells the truth."""
-        if max(come.total, come.done) > self.size:
+        if size > self.size:
             raise LimitExceededError(
                 f"what comes is more than {format_size(self.size)}",
                 sandbox=self.sandbox or None,
                 hint="copy a part of it, or allow more: max_size (%sandbox cp --max-size)",
             )
-        if come.entries > self.files:
+        if files > self.files:
             raise LimitExceededError(
                 f"what comes is more than {self.files} files",
                 sandbox=self.sandbox or None,

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 
-from yaosb_jupyter.guest.confined import ConfinedDirectory, Entry, entry_of
+from yaosb_jupyter.errors import PathError
+from yaosb_jupyter.guest.confined import ConfinedDirectory, Entry
 from yaosb_jupyter.guest.manifest import Stamp, survey
 from yaosb_jupyter.guest.packing import Packer
-from yaosb_jupyter.guest.staging import StagedFile
 from yaosb_jupyter.guest.unpacking import Unpacker, Within
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.comparison import Comparison, comparing, stamps_of
+from yaosb_jupyter.tai.volumes.copying import pull_file, push_file
+from yaosb_jupyter.tai.volumes.descriptors import NewFile, OpenFile, opened, read_pieces, staged, write_piece
 from yaosb_jupyter.tai.volumes.limits import CopyLimits
 from yaosb_jupyter.tai.volumes.paths import file_info, path_errors, split_named, split_path
 from yaosb_jupyter.tai.volumes.trees import (
@@ -30,9 +32,6 @@ from yaosb_jupyter.tai.volumes.trees import (
 )
 from yaosb_jupyter.types import WORKDIR, Copied, FileInfo
 
-PIECE = 2**20
-"""Bytes of one read or write."""
-
 
 class LocalVolume(Volume):
     """Files of one directory, confined to it; the work is done in threads.
@@ -46,41 +45,32 @@ class LocalVolume(Volume):
         self._sandbox = sandbox
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
-        opened: list[tuple[int, int]] = []  # filled in the thread: not lost when we are cancelled meanwhile
-        try:
-            with path_errors(path, self._sandbox):
-                names = split_named(path, self._mounts)
-                await in_thread(lambda: opened.append(self._files.open_file(names)))
-            fd, end = opened[0]
-            if size is not None:
-                end = min(end, offset + size)
-            while offset < end:
-                with path_errors(path, self._sandbox):
-                    data = await in_thread(os.pread, fd, min(PIECE, end - offset), offset)
-                if not data:
-                    return  # cut shorter meanwhile
-                offset += len(data)
-                yield data
-        finally:
-            for fd, _ in opened:
-                os.close(fd)
+        async with self._open(path) as file:
+            if file is None:
+                raise PathError(f"{path!r} is a directory", sandbox=self._sandbox or None)
+            async with aclosing(read_pieces(file, path, offset, size, self._sandbox)) as pieces:
+                async for data in pieces:
+                    yield data
 
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
-        staged: list[StagedFile] = []
-        try:
-            with path_errors(path, self._sandbox):
-                names = split_named(path, self._mounts)
-                await in_thread(lambda: staged.append(self._files.stage(names, mode)))
+        async with self._stage(path, mode) as file:
             async for data in content:
-                for start in range(0, len(data), PIECE):
-                    with path_errors(path, self._sandbox):
-                        await in_thread(staged[0].write, memoryview(data)[start : start + PIECE])
-            with path_errors(path, self._sandbox):
-                status = await in_thread(staged[0].commit)
-                return file_info(names, entry_of(staged[0].name, status, None))
-        finally:
-            for file in staged:
-                await in_thread(file.discard)
+                await write_piece(file, path, data, self._sandbox)
+            return await file.commit()
+
+    def opened(self, path: str) -> AbstractAsyncContextManager[OpenFile | None]:
+        return self._open(path)
+
+    def staged(self, path: str, *, mode: int | None = None) -> AbstractAsyncContextManager[NewFile | None]:
+        return self._stage(path, mode)
+
+    def _open(self, path: str) -> AbstractAsyncContextManager[OpenFile | None]:
+        return opened(self._opener(path), path, self._sandbox)
+
+    def _stage(self, path: str, mode: int | None) -> AbstractAsyncContextManager[NewFile]:
+        with path_errors(path, self._sandbox):
+            names = split_named(path, self._mounts)
+        return staged(lambda: self._files.stage(names, mode), names, path, self._sandbox)
 
     async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
         with path_errors(path, self._sandbox):
@@ -132,6 +122,8 @@ class LocalVolume(Volume):
         self, source: Path, target: str, progress: Report | None = None, *, checksum: bool = False
     ) -> Copied:
         there = await stamps_of(self.manifest(target, checksum=checksum), target)
+        if (file := await push_file(self, source, target, there, progress)) is not None:
+            return file
         here = source_here(source, there, measured=progress is not None)
         return await copy_directly(here, self._target(target), progress)
 
@@ -144,6 +136,8 @@ class LocalVolume(Volume):
         checksum: bool = False,
         limits: CopyLimits | None = None,
     ) -> Copied:
+        if (file := await pull_file(self, source, target, progress, checksum=checksum, limits=limits)) is not None:
+            return file
         there: Mapping[str, Stamp] = {}
         if await in_thread(target.exists):
             manifest = self.manifest(source, checksum=checksum)

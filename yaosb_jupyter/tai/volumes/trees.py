@@ -77,7 +77,7 @@ class Target:
         with path_errors(self.path, self.sandbox):
             for _ in self.unpacker.feed(data):
                 if self.limits is not None:
-                    self.limits.check(self.unpacker)
+                    self.limits.check(max(self.unpacker.total, self.unpacker.done), self.unpacker.entries)
                 yield b""
 
     def finish(self) -> None:
