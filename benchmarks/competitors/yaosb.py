@@ -6,12 +6,12 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.competitors.base import PIECE, Adapter, Drained
+from benchmarks.competitors.base import Adapter, Drained
 from benchmarks.competitors.host import STUBBORN
 from benchmarks.harness import NotBuiltError
 from yaosb_jupyter import Exit, Manager, Output, Sandbox, connect, load_settings
@@ -68,18 +68,13 @@ class InProcess(Adapter):
         raise AssertionError("a stream ends with an Exit event")
 
     def put_file(self, source: Path, target: str) -> None:
-        self.sandbox.files.write(target, _pieces(source))
-
-    def get_file(self, source: str, target: Path) -> None:
-        with target.open("wb") as file:
-            for piece in self.sandbox.files.stream(source):
-                file.write(piece)
-
-    def put_tree(self, source: Path, target: str) -> None:
         self.sandbox.copy_to(source, target)
 
-    def get_tree(self, source: str, target: Path) -> None:
+    def get_file(self, source: str, target: Path) -> None:
         self.sandbox.copy_from(source, target)
+
+    put_tree = put_file
+    get_tree = get_file
 
     def first_result(self) -> float:
         started = time.perf_counter()
@@ -157,9 +152,3 @@ class Embedded(InProcess):
     """No engine."""
 
     address: ClassVar = "embedded"
-
-
-def _pieces(source: Path) -> Iterator[bytes]:
-    with source.open("rb") as file:
-        while piece := file.read(PIECE):
-            yield piece
