@@ -113,6 +113,10 @@ class Usage:
         """A command has ended: the idle time begins, a one-shot sandbox is removed."""
         entry.activity.end()
         await self._remover.end_one_shot(entry)
+        self._watch_idle(entry)
+
+    def _watch_idle(self, entry: Entry) -> None:
+        """What was in use has no deadline that the reaper could know of."""
         due = entry.due_in()
         if due is not None and entry in self._state.table:
             self._state.alarm.within(due)
@@ -283,8 +287,11 @@ class Usage:
     def _files(self, entry: Entry) -> Iterator[Volume]:
         self._check(entry, Call.FILES)
         spec = self._state.spec_of(entry)
-        with naming(entry), entry.activity.span():
-            yield self._state.pool_of(entry).runtime.volume(spec, entry.record.runtime_id)
+        try:
+            with naming(entry), entry.activity.span():
+                yield self._state.pool_of(entry).runtime.volume(spec, entry.record.runtime_id)
+        finally:
+            self._watch_idle(entry)
 
     def _check(self, entry: Entry, call: Call) -> None:
         record = entry.record
