@@ -64,6 +64,7 @@ def _row(
 def _file_up(stage: Stage, adapter: Adapter) -> float:
     source, size = _file(stage, adapter)
     target = f"/workspace/file-{adapter.place.name}"  # the same every time: a file is replaced
+    os.utime(source)  # it was changed: what is there unchanged, some of us do not copy
     elapsed = _timed(lambda: adapter.put_file(source, target))
     _check(adapter.holds(target, size=size, count=1), "the file is not there")
     return elapsed * stage.scale.file / size
@@ -75,6 +76,8 @@ def _file_down(stage: Stage, adapter: Adapter) -> float:
     if inside not in stage.made:
         adapter.put_file(source, inside)
         stage.made.add(inside)
+    if target.exists():
+        os.utime(target)  # as above
     elapsed = _timed(lambda: adapter.get_file(inside, target))
     _check(target.stat().st_size == size, "the file is not whole")
     return elapsed * stage.scale.file / size

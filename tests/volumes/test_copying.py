@@ -65,6 +65,7 @@ def refuses(number: int) -> Way:
 
 async def there_and_back(volume: LocalVolume, file: Path, back: Path) -> None:
     steps: list[CopyProgress] = []
+    os.utime(file, ns=(1, file.stat().st_mtime_ns + 1))  # it was changed: else nothing is copied
     pushed = await volume.push(file, "new/copy", steps.append)
     pulled = await volume.pull("new/copy", back, steps.append)
     assert back.read_bytes() == file.read_bytes()
@@ -72,6 +73,7 @@ async def there_and_back(volume: LocalVolume, file: Path, back: Path) -> None:
     assert (pulled.target, pulled.files, pulled.size) == (str(back), 1, SIZE)
     assert (steps[-1].done, steps[-1].total) == (SIZE, SIZE)
     assert back.stat().st_mode & 0o7777 == 0o640
+    assert back.stat().st_mtime_ns == file.stat().st_mtime_ns
 
 
 async def test_the_kernel_copies(
@@ -121,7 +123,7 @@ async def test_what_goes_wrong_leaves_the_old_file(
 
 def test_a_file_that_is_cut_shorter_meanwhile_is_no_longer_than_that(file: Path, tmp_path: Path) -> None:
     with file.open("rb") as source, (tmp_path / "target").open("wb") as target:
-        copy = Copy(OpenFile(descriptor=source.fileno(), size=SIZE, mode=0o644), target.fileno())
+        copy = Copy(OpenFile(descriptor=source.fileno(), status=file.stat()), target.fileno())
         steps = copy.steps()
         next(steps)
         os.truncate(file, 5 * MIB)
@@ -136,7 +138,7 @@ async def test_a_file_that_grows_meanwhile_is_copied_as_it_was(
     async with volume.staged("copy") as new:
         assert new is not None
         with file.open("r+b") as source:
-            copy = Copy(OpenFile(descriptor=source.fileno(), size=SIZE, mode=0o644), new.descriptor)
+            copy = Copy(OpenFile(descriptor=source.fileno(), status=file.stat()), new.descriptor)
             source.seek(0, os.SEEK_END)
             source.write(b"more")
             source.flush()
@@ -225,3 +227,37 @@ async def test_what_is_copied_in_belongs_to_the_workspaces_owner(
     await volume.push(file, "new/copy")
     for path in (workspace / "new", workspace / "new/copy"):
         assert (path.stat().st_uid, path.stat().st_gid) == (12345, 54321)
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+async def test_a_file_that_is_there_is_not_copied(
+    checksum: bool, volume: LocalVolume, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await volume.push(file, "copy")
+    await volume.pull("copy", tmp_path / "back")
+    if checksum:
+        os.utime(file, ns=(1, 1))
+        os.utime(tmp_path / "back", ns=(2, 2))
+    monkeypatch.setattr(copying, "_WAYS", (never,))
+    for copied in (
+        await volume.push(file, "copy", checksum=checksum),
+        await volume.pull("copy", tmp_path / "back", checksum=checksum),
+    ):
+        assert (copied.files, copied.size, copied.unchanged, copied.skipped) == (0, 0, 1, ())
+
+
+async def test_a_file_of_other_content_is_copied_if_asked_to_look(
+    volume: LocalVolume, file: Path, tmp_path: Path
+) -> None:
+    await volume.push(file, "copy")
+    time = file.stat().st_mtime_ns
+    file.write_bytes(os.urandom(SIZE))
+    os.utime(file, ns=(time, time))
+    assert (await volume.push(file, "copy")).unchanged == 1
+    assert (await volume.push(file, "copy", checksum=True)).files == 1
+    (tmp_path / "back").write_bytes(b"x" * SIZE)
+    (tmp_path / "back").chmod(0o640)
+    os.utime(tmp_path / "back", ns=(time, time))
+    assert (await volume.pull("copy", tmp_path / "back")).unchanged == 1
+    assert (await volume.pull("copy", tmp_path / "back", checksum=True)).files == 1
+    assert (tmp_path / "back").read_bytes() == file.read_bytes()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.descriptors import NewFile, OpenFile
@@ -21,8 +22,9 @@ class TrackedVolume(Volume):
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         with self._use() as volume:
-            async for piece in volume.read(path, offset=offset, size=size):
-                yield piece
+            async with aclosing(cast(Any, volume.read(path, offset=offset, size=size))) as content:
+                async for piece in content:
+                    yield piece
 
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
         with self._use() as volume:

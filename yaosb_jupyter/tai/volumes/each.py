@@ -7,7 +7,9 @@ import stat
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import aclosing
 from hashlib import sha256
+from typing import Any, cast
 
 from yaosb_jupyter.guest import records
 from yaosb_jupyter.guest.manifest import Stamp, encode_stamp
@@ -62,9 +64,10 @@ class FileByFile(Volume):
                 yield records.encode(records.SKIP, name)
             else:
                 yield records.encode(records.FILE, name, info.mode, mtime=_stamp(info).mtime)
-                async for piece in self.read(_join(source, path)):
-                    for start in range(0, len(piece), records.MAX_CONTENT):
-                        yield records.encode(records.MORE, content=piece[start : start + records.MAX_CONTENT])
+                async with aclosing(cast(Any, self.read(_join(source, path)))) as content:
+                    async for piece in content:
+                        for start in range(0, len(piece), records.MAX_CONTENT):
+                            yield records.encode(records.MORE, content=piece[start : start + records.MAX_CONTENT])
         yield records.encode(records.END)
 
     async def unpack(self, target: str, records: AsyncIterable[bytes]) -> None:
