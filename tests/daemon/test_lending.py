@@ -48,8 +48,8 @@ def workspace(station: Station) -> Path:
 
 async def there_and_back(sandbox: AsyncSandbox, file: Path) -> None:
     steps: list[CopyProgress] = []
-    up = await sandbox.files.upload(file, "new/copy", progress=steps.append)
-    down = await sandbox.files.download("new/copy", file.with_name("back"), progress=steps.append)
+    up = await sandbox.copy_to(file, "new/copy", progress=steps.append)
+    down = await sandbox.copy_from("new/copy", file.with_name("back"), progress=steps.append)
     size = file.stat().st_size
     assert (up.size, up.files, up.target, down.size) == (size, 1, "new/copy", size)
     assert (steps[-1].done, steps[-1].total) == (size, size)
@@ -79,16 +79,16 @@ async def test_a_daemon_without_descriptors_sends_it(
 async def test_what_goes_wrong_is_told_as_ever(sandbox: AsyncSandbox, file: Path) -> None:
     await sandbox.files.mkdir("sub")
     with pytest.raises(NotFoundError, match="nothing") as caught:
-        await sandbox.files.download("nothing", file.with_name("back"))
+        await sandbox.copy_from("nothing", file.with_name("back"))
     assert caught.value.sandbox == "lab"
     with pytest.raises(PathError, match="is a directory"):
-        await sandbox.files.upload(file, "sub")
+        await sandbox.copy_to(file, "sub")
     with pytest.raises(PathError, match="leads out"):
-        await sandbox.files.upload(file, "../file")
+        await sandbox.copy_to(file, "../file")
     with pytest.raises(PathError, match="is a directory"):
         (file.parent / "sub").mkdir()
-        await sandbox.files.upload(file, "copy")
-        await sandbox.files.download("copy", file.parent / "sub")
+        await sandbox.copy_to(file, "copy")
+        await sandbox.copy_from("copy", file.parent / "sub")
 
 
 async def test_an_error_here_leaves_the_old_file_there(station: Station, sandbox: AsyncSandbox, file: Path) -> None:
@@ -98,7 +98,7 @@ async def test_an_error_here_leaves_the_old_file_there(station: Station, sandbox
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        await sandbox.files.upload(file, "copy", progress=refuse)
+        await sandbox.copy_to(file, "copy", progress=refuse)
     assert await sandbox.files.read("copy") == b"old"
     await until(_given(lambda: [path.name for path in workspace(station).iterdir()] == ["copy"]))
 
