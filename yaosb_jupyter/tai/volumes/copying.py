@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from yaosb_jupyter.tai.volumes.base import Volume
 
 _PIECE = 4 << 20
+_RESERVE = 1 << 26
 _READ = 1 << 20
 _NOT_THIS_WAY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF})
 """What the kernel says where two files cannot be copied like this."""
@@ -114,13 +115,12 @@ class Copy:
     def __init__(self, source: OpenFile, target: int) -> None:
         self._source = source
         self._target = target
+        self._reserved = 0
         self.done = 0
 
     def steps(self) -> Steps:
         """A piece a step. Raises `OSError`."""
         size = self._source.size
-        if size > _PIECE:
-            _reserve(self._target, size)
         for way in _WAYS:
             yield from self._go(way, size)
         if self.done < size:  # the source was cut shorter meanwhile
@@ -130,6 +130,7 @@ class Copy:
     def _go(self, way: Callable[[int, int, int], int], size: int) -> Iterator[bytes]:
         """Until all is done, or there is no going on like this."""
         while self.done < size:
+            self._reserve()
             try:
                 count = way(self._source.descriptor, self._target, min(_PIECE, size - self.done))
             except OSError as error:
@@ -140,6 +141,14 @@ class Copy:
                 return
             self.done += count
             yield b""
+
+    def _reserve(self) -> None:
+        """Space for what comes next, in one piece: half the time, where it can be had; where not, writing tells."""
+        status = self._source.status
+        if self.done < self._reserved or self._source.size <= _PIECE or status.st_blocks * 512 < status.st_size:
+            return  # a source with holes may be larger than what is free
+        _allocate(self._target, self.done, min(_RESERVE, self._source.size - self.done))
+        self._reserved = self.done + _RESERVE
 
 
 def _by_range(source: int, target: int, count: int) -> int:
@@ -161,11 +170,8 @@ _WAYS: tuple[Callable[[int, int, int], int], ...] = (*_KERNEL, _by_reading)
 """The first that works is taken. All begin where the one before ended: they move the descriptors' positions."""
 
 
-def _reserve(descriptor: int, size: int) -> None:
-    """Space for a file in one piece: half the time, where it can be had; where not, writing tells.
-
-    Not `os.posix_fallocate`, which writes zeros on file systems that cannot do it.
-    """
+def _allocate(descriptor: int, offset: int, size: int) -> None:
+    """Not `os.posix_fallocate`, which writes zeros on file systems that cannot do it."""
     fallocate = getattr(ctypes.CDLL(None), "fallocate", None)
     if fallocate is not None and sys.maxsize > 2**32:
-        fallocate(descriptor, 0, ctypes.c_int64(0), ctypes.c_int64(size))
+        fallocate(descriptor, 0, ctypes.c_int64(offset), ctypes.c_int64(size))
