@@ -16,6 +16,8 @@ from yaosb_jupyter.types import Exit, ExitStatus, Output, Text
 class CommandStream(Generic[Text]):
     """A running command: ``async for event in stream`` gives `Output` events and, last, one `Exit`.
 
+    Events come in the order of the command's writing; once it has written 1 MiB of stdout, in that of each output.
+
     Begun by ``async with`` or by the iteration, whichever comes first; leaving either ends the command if it still
     runs. A command that could not be started raises `CommandNotFoundError`, a sandbox that vanished `SandboxLostError`.
     """

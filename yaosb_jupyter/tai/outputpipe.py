@@ -9,7 +9,7 @@ import termios
 import threading
 from typing import Final
 
-PIECE: Final = 1 << 18
+PIECE: Final = 1 << 17
 """So much is still in the processor's caches when it is used."""
 
 
