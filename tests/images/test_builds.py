@@ -126,6 +126,16 @@ async def test_a_cancelled_build_ends_on_the_engine(engine: Engine) -> None:
     await eventually(gone)
 
 
+async def test_a_push_that_fails_says_why(engine: Engine) -> None:
+    builds, name = Builds(engine), f"127.0.0.1:9/team/sandbox-base:{secrets.token_hex(6)}"
+    await builds.tag(TEST_IMAGE, name)
+    try:
+        with pytest.raises(UnavailableError, match=r"could not be pushed: .*refused.*docker login"):
+            await builds.push(name, lambda _: None)
+    finally:
+        await engine.call(lambda client: client.remove_image(name, force=True))
+
+
 async def test_an_image_of_ours_is_never_pulled(engine: Engine) -> None:
     """A public registry may have anything by that name."""
     for image, command in (("yaosb/sandbox-data:gone", "build data"), ("yaosb/sandbox-else", "build NAME")):
