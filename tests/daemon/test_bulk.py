@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -32,8 +33,10 @@ async def manager(station: Station, monkeypatch: pytest.MonkeyPatch, connect: Co
 
 
 @pytest.fixture
-async def sandbox(manager: AsyncManager) -> AsyncSandbox:
-    return await manager.create("lab")
+async def sandbox(manager: AsyncManager) -> AsyncIterator[AsyncSandbox]:
+    sandbox = await manager.create("lab")
+    yield sandbox
+    await sandbox.remove()
 
 
 async def descriptors(pid: int | None) -> int:
@@ -102,5 +105,6 @@ def test_the_blocking_face_reads_it_in_its_own_thread(
             elif event.channel == "stdout":
                 data: Any = event.data
                 digest.update(data if encoding is None else data.encode())
+        manager.remove("lab")
     assert digest.digest() == WHOLE
     assert any(taken)
