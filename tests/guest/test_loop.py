@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from yaosb_jupyter.guest.command import Command
-from yaosb_jupyter.guest.loop import FEW_TIMERS, Loop, Timer
+from yaosb_jupyter.guest.loop import FEW_TIMERS, READ, Loop, Timer
 from yaosb_jupyter.guest.spawn import Spawner
 
 
@@ -74,3 +74,22 @@ def test_a_command_that_ended_before_its_timeout_is_let_go(loop: Loop) -> None:
     assert not ended[0]["timed_out"]
     gc.collect()
     assert known() is None
+
+
+def test_there_is_one_moment_for_tidying_after_each_time_of_work(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yaosb_jupyter.guest.loop.REST", 0.02)
+    rests: list[int] = []
+    loop.at_rest(lambda: rests.append(len(rests)))
+    reading, writing = os.pipe()
+
+    def work() -> None:
+        os.read(reading, 1)
+
+    loop.watch(reading, READ, work)
+    loop.later(0.01, lambda: os.write(writing, b"x") and None)
+    loop.later(0.3, lambda: os.write(writing, b"x") and None)
+    loop.later(0.6, lambda: loop.stop(0))
+    loop.run()
+    os.close(reading)
+    os.close(writing)
+    assert rests == [0, 1]

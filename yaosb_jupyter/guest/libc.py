@@ -28,7 +28,7 @@ def syscall(number: int, *arguments: object) -> int:
 
 
 def trim() -> None:
-    """Gives back what loading the modules left free, where the C library can."""
+    """Gives back what is free, where the C library can."""
     if hasattr(_libc, "malloc_trim"):
         _libc.malloc_trim(0)
 

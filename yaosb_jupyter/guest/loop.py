@@ -18,6 +18,9 @@ LONGEST_WAIT = 3600.0
 
 FEW_TIMERS = 256
 
+REST = 1.0
+"""Seconds without anything ready, after which there is time for tidying."""
+
 Callback = Callable[[], None]
 
 
@@ -42,6 +45,8 @@ class Loop:
         self._crowded = FEW_TIMERS
         self._signals: Dict[int, Callback] = {}
         self._exit_code: Optional[int] = None
+        self._at_rest: Callback = lambda: None
+        self._rest_due: Optional[float] = None
         self._wakeup, wakeup_end = os.pipe()
         os.set_blocking(self._wakeup, False)
         os.set_blocking(wakeup_end, False)
@@ -79,13 +84,20 @@ class Loop:
         self._signals[signum] = callback
         signal.signal(signum, lambda *_: None)  # the wakeup descriptor tells
 
+    def at_rest(self, callback: Callback) -> None:
+        """Calls it once whenever nothing has been ready for `REST` seconds."""
+        self._at_rest = callback
+
     def stop(self, code: int) -> None:
         self._exit_code = code
 
     def run(self) -> int:
         """Until `stop`; returns its code."""
         while self._exit_code is None:
-            for key, _ in self._selector.select(self._patience()):
+            ready = self._selector.select(self._patience())
+            if ready:
+                self._rest_due = time.monotonic() + REST
+            for key, _ in ready:
                 # A callback before this one may have closed the descriptor.
                 if self._selector.get_map().get(key.fd) is key:
                     self._call(key.data)
@@ -95,12 +107,14 @@ class Loop:
     def _patience(self) -> Optional[float]:
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
-        if not self._timers:
-            return None
-        return min(max(0.0, self._timers[0][0] - time.monotonic()), LONGEST_WAIT)
+        due = [when for when in (self._rest_due, self._timers[0][0] if self._timers else None) if when is not None]
+        return min(max(0.0, min(due) - time.monotonic()), LONGEST_WAIT) if due else None
 
     def _run_timers(self) -> None:
         now = time.monotonic()
+        if self._rest_due is not None and self._rest_due <= now:
+            self._rest_due = None
+            self._call(self._at_rest)
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]
             if timer.callback is not None:

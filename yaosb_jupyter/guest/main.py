@@ -10,6 +10,7 @@ The environment of the commands is the guest's own with what each asks for.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -61,7 +62,9 @@ def main() -> int:
         service.offer(handover.operations(loop, executions, config["socket"], hello))
     service.offer(later.operations(loop, config.get("workspace", config["workdir"])))
     hello["features"] = service.features
-    libc.trim()
+    gc.freeze()  # what is there by then stays: later collections need not look at it
+    _tidy()
+    loop.at_rest(_tidy)
 
     def end(code: int) -> None:
         def leave(patience: float = LOG_PATIENCE) -> None:
@@ -89,6 +92,12 @@ def main() -> int:
             warn(str(error))
             return error.exit_code
     return loop.run() if _meet_host(config, loop, link, service) else 0
+
+
+def _tidy() -> None:
+    """A guest that has done much is as small as a fresh one."""
+    gc.collect()
+    libc.trim()
 
 
 def _start_services(config: Dict[str, Any], service: Service) -> None:
