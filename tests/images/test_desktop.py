@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,9 +12,12 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from tests.contract.box import eventually
-from yaosb_jupyter import AsyncManager
+from yaosb_jupyter import AsyncManager, tai
 from yaosb_jupyter.choices import VncStatus
+from yaosb_jupyter.core.names import new_id, new_uid
 from yaosb_jupyter.core.sandbox import AsyncSandbox
+from yaosb_jupyter.errors import NotRunningError
+from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.types import Desktop
 
 pytestmark = pytest.mark.docker
@@ -119,3 +123,31 @@ async def test_the_page_is_ours_and_loads_nothing_else(sandbox: AsyncSandbox, br
         assert (await browser.get(page + path)).status_code == 404
     assert (await browser.get(f"{page}websocket")).status_code == 400
     assert (await browser.post(page)).status_code == 404
+
+
+async def test_a_host_without_a_manager_shows_it_too(tmp_path: Path) -> None:
+    async with await tai.open("local") as host:
+        spec = EnvironmentSpec(
+            uid=new_uid(),
+            name=f"yao-sb-{new_id()}",
+            image=await host.runtime.default_image(desktop=True),
+            labels={},
+            directory=tmp_path / "one",
+            workspace=tmp_path / "one/workspace",
+        )
+        await asyncio.to_thread(spec.workspace.mkdir, parents=True)
+        runtime_id = await host.runtime.create(spec)
+        try:
+            with pytest.raises(NotRunningError):
+                await host.vnc(runtime_id)
+            await host.runtime.start(runtime_id)
+
+            async def is_ready() -> bool:
+                return (await host.vnc(runtime_id)).status is VncStatus.READY
+
+            await eventually(is_ready, within=30)
+            async with connect((await host.vnc(runtime_id)).url, proxy=None) as socket:
+                assert await socket.recv() == b"RFB 003.008\n"
+        finally:
+            await host.runtime.remove(runtime_id)
+            await host.runtime.remove_workspace(spec)

@@ -26,7 +26,6 @@ from yaosb_jupyter.errors import (
     NotAvailableError,
     NotFoundError,
     NotRunningError,
-    PortUnavailableError,
     SandboxError,
     SandboxLostError,
 )
@@ -34,7 +33,7 @@ from yaosb_jupyter.options import ExecOptions, TerminalSize
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.proxy.tickets import Serve, Target
 from yaosb_jupyter.tai.runtimes.base import Capability, ExecStream, Runtime
-from yaosb_jupyter.tai.vnc.desktop import WEBSOCKET_PATH, greets
+from yaosb_jupyter.tai.vnc.desktop import look, shown
 from yaosb_jupyter.tai.vnc.desktop import serve as serve_desktop
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.types import CommandInfo, Desktop, LogChunk, SandboxStats
@@ -194,10 +193,7 @@ class Usage:
     async def vnc(self, entry: Entry) -> Desktop:
         """To ask is no use, the bytes that move are."""
         status, port = await self.desktop(entry)
-        if status not in (VncStatus.STARTING, VncStatus.READY):
-            return Desktop(status=status)
-        page = await self._state.proxy.url(self._target(entry, port, serve_desktop))
-        return Desktop(status=status, page=page, url=page.replace("http", "ws", 1) + WEBSOCKET_PATH)
+        return await shown(status, lambda: self._state.proxy.url(self._target(entry, port, serve_desktop)))
 
     async def desktop(self, entry: Entry) -> tuple[VncStatus, int]:
         """Whether it shows itself, and at which port inside."""
@@ -205,18 +201,9 @@ class Usage:
         pool = self._state.pool_of(entry)
         if not pool.connected or not record.runtime_id:
             return VncStatus.UNAVAILABLE, 0
-        port = 0
         try:
             async with within(ASK, "tell of its desktop", sandbox=record.id, pool=pool.name):
-                port = await pool.runtime.vnc_port(record.runtime_id)
-                if not port:
-                    return VncStatus.NOT_SUPPORTED, 0
-                if record.status is not Status.RUNNING:
-                    return VncStatus.UNAVAILABLE, port
-                async with await pool.runtime.dial(record.runtime_id, port) as stream:
-                    return (VncStatus.READY if await greets(stream) else VncStatus.STARTING), port
-        except PortUnavailableError:
-            return VncStatus.STARTING, port
+                return await look(pool.runtime, record.runtime_id)
         except SandboxError:
             return VncStatus.UNAVAILABLE, 0
 

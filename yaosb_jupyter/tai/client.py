@@ -27,9 +27,11 @@ from yaosb_jupyter.tai.connect.base import AsyncAttachment
 from yaosb_jupyter.tai.proxy.host import HostProxy
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec, Runtime, RuntimeInfo
 from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.tai.vnc.desktop import look, shown
+from yaosb_jupyter.tai.vnc.desktop import serve as serve_desktop
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
-from yaosb_jupyter.types import PoolSpec, ServerEvent
+from yaosb_jupyter.types import Desktop, PoolSpec, ServerEvent
 
 _CHOICE_SECONDS = 8.0
 """For an engine to be taken rather than `embedded`: what it needs to answer and to be probed, less than a pool has."""
@@ -93,6 +95,14 @@ class HostClient:
     ) -> AsyncAttachment[Any]:
         """Connects to a server in an environment; see `AsyncSandbox.attach`."""
         return await attach(partial(self.runtime.dial, runtime_id, port), runtime_id, port, protocol, fields)
+
+    async def vnc(self, runtime_id: str) -> Desktop:
+        """Whether an environment's desktop is ready, and where it is shown; see `AsyncSandbox.vnc`.
+
+        Raises `NotFoundError`, `NotRunningError`.
+        """
+        status, port = await look(self.runtime, runtime_id)
+        return await shown(status, lambda: self.proxy.url(runtime_id, port, serve=serve_desktop))
 
     def on_close(self, end: Callable[[], Awaitable[None]]) -> None:
         """``end`` is called when the host was let go of."""

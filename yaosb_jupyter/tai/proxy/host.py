@@ -8,7 +8,7 @@ from yaosb_jupyter.checks import check_number
 from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import NotRunningError
 from yaosb_jupyter.tai.proxy.server import Proxy
-from yaosb_jupyter.tai.proxy.tickets import Target
+from yaosb_jupyter.tai.proxy.tickets import Serve, Target
 from yaosb_jupyter.tai.runtimes.base import Runtime
 from yaosb_jupyter.types import ProxyHealth
 
@@ -20,14 +20,18 @@ class HostProxy:
         self._runtime = runtime
         self._proxy = Proxy()
 
-    async def url(self, runtime_id: str, port: int, path: str = "/") -> str:
-        """See `AsyncSandbox.proxy`. Raises `NotFoundError`, `NotRunningError`, `InvalidOptionError`."""
+    async def url(self, runtime_id: str, port: int, path: str = "/", *, serve: Serve | None = None) -> str:
+        """See `AsyncSandbox.proxy`; ``serve`` answers in the server's place.
+
+        Raises `NotFoundError`, `NotRunningError`, `InvalidOptionError`.
+        """
         check_number("port", port, 1, 65535)
         state = await self._runtime.inspect(runtime_id)
         if state.status is not Status.RUNNING:
             raise NotRunningError(f"it is {state.status.value}", sandbox=runtime_id, hint="start it first")
         dial = partial(self._runtime.dial, runtime_id, port)
-        return await self._proxy.url(Target(uid=runtime_id, name=state.name, port=port, dial=dial), path)
+        target = Target(uid=runtime_id, name=state.name, port=port, dial=dial, serve=serve)
+        return await self._proxy.url(target, path)
 
     def revoke(self, runtime_id: str) -> None:
         """Its URLs lead nowhere from now on, and what goes on by them ends."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import h11
 
+from yaosb_jupyter.choices import VncStatus
 from yaosb_jupyter.errors import PortUnavailableError, SandboxError
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.http import value_of
@@ -16,7 +18,9 @@ from yaosb_jupyter.tai.proxy import pages
 from yaosb_jupyter.tai.proxy.client import Client
 from yaosb_jupyter.tai.proxy.headers import Header, Mount, is_websocket
 from yaosb_jupyter.tai.proxy.tickets import Target
+from yaosb_jupyter.tai.runtimes.base import Runtime
 from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.types import Desktop
 
 WEBSOCKET_PATH: Final = "websocket"
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -80,9 +84,26 @@ def _files() -> dict[str, Path]:
     return {path.relative_to(_VIEWER).as_posix(): path for path in found}
 
 
-async def greets(stream: ByteStream) -> bool:
-    """Whether a VNC server is there, by its first word."""
+async def look(runtime: Runtime, runtime_id: str) -> tuple[VncStatus, int]:
+    """Whether a running environment's desktop shows itself, and at which port inside. Raises as `Runtime.dial`."""
+    port = await runtime.vnc_port(runtime_id)
+    if not port:
+        return VncStatus.NOT_SUPPORTED, 0
     try:
-        return (await stream.receive()).startswith(b"RFB ")
+        async with await runtime.dial(runtime_id, port) as stream:
+            return (VncStatus.READY if await _greets(stream) else VncStatus.STARTING), port
     except PortUnavailableError:
-        return False
+        return VncStatus.STARTING, port
+
+
+async def _greets(stream: ByteStream) -> bool:
+    """Whether a VNC server is there, by its first word."""
+    return (await stream.receive()).startswith(b"RFB ")
+
+
+async def shown(status: VncStatus, link: Callable[[], Awaitable[str]]) -> Desktop:
+    """``link`` makes the URL of the page, for a desktop that is or will be there."""
+    if status not in (VncStatus.STARTING, VncStatus.READY):
+        return Desktop(status=status)
+    page = await link()
+    return Desktop(status=status, page=page, url=page.replace("http", "ws", 1) + WEBSOCKET_PATH)
