@@ -14,6 +14,7 @@ from yaosb_jupyter.choices import Status
 from yaosb_jupyter.errors import CommandNotFoundError, InvalidOptionError, UnavailableError
 from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime, processes
+from yaosb_jupyter.tai.runtimes.docker.lifecycle import has_begun
 
 pytestmark = pytest.mark.docker
 
@@ -43,6 +44,22 @@ async def test_an_image_without_python_runs_commands(runtime: DockerRuntime, mak
     started = time.monotonic()
     await box.stop(10)
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("lines", "begun"),
+    [
+        ([], False),
+        (["/sbin/docker-init -- sh -c :"], False),
+        (["/sbin/docker-init -- sh -c :", "/sbin/docker-init -- sh -c :"], False),
+        (["/sbin/docker-init -- sh -c :", "[docker-init] <defunct>"], False),
+        (["/sbin/docker-init -- sh -c :", "[docker-init]"], False),
+        (["/sbin/docker-init -- sh -c :", "sh -c :"], True),
+        (["/sbin/docker-init -- [ -e x ]", "[ -e x ]"], True),
+    ],
+)
+def test_what_init_has_not_become_has_not_begun(lines: list[str], begun: bool) -> None:
+    assert has_begun(lines) is begun
 
 
 async def test_an_image_without_sh_is_told(runtime: DockerRuntime, make_box: MakeBox, make_image: MakeImage) -> None:

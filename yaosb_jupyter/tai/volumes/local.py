@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 
-from yaosb_jupyter.errors import PathError
 from yaosb_jupyter.guest.confined import ConfinedDirectory, Entry
 from yaosb_jupyter.guest.manifest import Stamp, survey
 from yaosb_jupyter.guest.packing import Packer
@@ -18,7 +18,7 @@ from yaosb_jupyter.tai.volumes.comparison import Comparison, comparing, stamps_o
 from yaosb_jupyter.tai.volumes.copying import pull_file, push_file
 from yaosb_jupyter.tai.volumes.descriptors import NewFile, OpenFile, opened, read_pieces, staged, write_piece
 from yaosb_jupyter.tai.volumes.limits import CopyLimits
-from yaosb_jupyter.tai.volumes.paths import file_info, path_errors, split_named, split_path
+from yaosb_jupyter.tai.volumes.paths import file_info, path_error, path_errors, split_named, split_path
 from yaosb_jupyter.tai.volumes.trees import (
     Report,
     Source,
@@ -47,7 +47,7 @@ class LocalVolume(Volume):
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         async with self._open(path) as file:
             if file is None:
-                raise PathError(f"{path!r} is a directory", sandbox=self._sandbox or None)
+                raise path_error(errno.EISDIR, path, self._sandbox)
             async with aclosing(read_pieces(file, path, offset, size, self._sandbox)) as pieces:
                 async for data in pieces:
                     yield data

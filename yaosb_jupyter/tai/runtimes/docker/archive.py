@@ -169,6 +169,7 @@ class ArchiveVolume(FileByFile):
 
     async def _follow(self, names: Sequence[str], *, final: bool, missing: bool = False) -> tuple[str, ...]:
         """The names without links; the last one's own is followed only if ``final``, and may be ``missing``."""
+        asked = "/".join(names)
         done: list[str] = []
         todo = list(names)
         links = 0
@@ -178,15 +179,15 @@ class ArchiveVolume(FileByFile):
             if info is None:
                 if missing:
                     return (*done, name, *todo)
-                raise path_error(errno.ENOENT, "/".join((*done, name)))
+                raise path_error(errno.ENOENT, asked)
             if info.link_target is None or (not todo and not final):
                 if todo and not info.is_dir:
-                    raise path_error(errno.ENOTDIR, "/".join((*done, name)))
+                    raise path_error(errno.ENOTDIR, asked)
                 done.append(name)
                 continue
             links += 1
             if links > _MAX_LINKS:
-                raise path_error(errno.ELOOP, "/".join(names))
+                raise path_error(errno.ELOOP, asked)
             todo = [*split_path(posixpath.join(WORKDIR, *done, info.link_target)), *todo]
             done = []
         return tuple(done)

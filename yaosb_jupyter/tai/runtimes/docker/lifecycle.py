@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -49,7 +51,13 @@ from yaosb_jupyter.types import WORKDIR
 
 _REMOVAL_SECONDS = 10.0
 _CONFIRM_SECONDS = 2.0
-_INIT = ("/sbin/docker-init", "docker-init", "/dev/init")
+_INIT = re.compile(r"/sbin/docker-init|docker-init|/dev/init|\[\S+\]")
+"""The engine's init, and what has no command line: one that could not become the command, and ends."""
+
+
+def has_begun(command_lines: Iterable[str]) -> bool:
+    """Whether the engine's init has become the command, or has started it."""
+    return any(not _INIT.match(line) for line in command_lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +225,7 @@ class Lifecycle:
                         await self._check_ended(runtime_id)
                         return
                     column = top["Titles"].index("CMD")
-                    if any(not row[column].startswith(_INIT) for row in top["Processes"] or ()):
+                    if has_begun(row[column] for row in top["Processes"] or ()):
                         return
                     await asyncio.sleep(0.01)
 

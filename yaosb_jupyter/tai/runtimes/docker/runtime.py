@@ -324,10 +324,13 @@ class DockerRuntime(Runtime):
         return self._parts.events.listen()
 
     def volume(self, spec: EnvironmentSpec, runtime_id: str) -> Volume:
-        archive = ArchiveVolume(self._engine, self._parts.environments, runtime_id)
-        if self._shared:
-            return SharedVolume(spec.workspace, archive, runtime_id)
-        return EngineVolume(functools.partial(self._parts.guests.link, runtime_id), archive, sandbox=runtime_id)
+        if self._shared:  # its files can be reached while the runtime is not open
+            return SharedVolume(spec.workspace, functools.partial(self._archive, runtime_id), runtime_id)
+        link = functools.partial(self._parts.guests.link, runtime_id)
+        return EngineVolume(link, self._archive(runtime_id), sandbox=runtime_id)
+
+    def _archive(self, runtime_id: str) -> ArchiveVolume:
+        return ArchiveVolume(self._engine, self._parts.environments, runtime_id)
 
     async def remove_workspace(self, spec: EnvironmentSpec) -> None:
         await self._parts.lifecycle.remove_workspace(spec)

@@ -22,7 +22,7 @@ from yaosb_jupyter.types import FileInfo
 class SharedVolume(LocalVolume):
     """A directory of this host that a container has, too. What its root left there, the engine removes for us."""
 
-    def __init__(self, directory: Path, archive: ArchiveVolume, sandbox: str) -> None:
+    def __init__(self, directory: Path, archive: Callable[[], ArchiveVolume], sandbox: str) -> None:
         super().__init__(directory, sandbox=sandbox)
         self._archive = archive
 
@@ -78,7 +78,8 @@ class EngineVolume(Volume):
     async def remove(self, path: str, *, recursive: bool = False) -> None:
         with path_errors(path, self._sandbox):
             volume = await self._volume()
-            await _remove(volume.remove(path, recursive=recursive), self._archive, path, recursive=recursive)
+            trying = volume.remove(path, recursive=recursive)
+            await _remove(trying, lambda: self._archive, path, recursive=recursive)
 
     async def rename(self, source: str, target: str) -> None:
         with path_errors(source, self._sandbox):
@@ -105,11 +106,11 @@ class EngineVolume(Volume):
                     yield piece
 
 
-async def _remove(trying: Awaitable[None], archive: ArchiveVolume, path: str, *, recursive: bool) -> None:
+async def _remove(trying: Awaitable[None], archive: Callable[[], ArchiveVolume], path: str, *, recursive: bool) -> None:
     """What may not be removed by who tries, another user of the container left: the engine may."""
     try:
         await trying
     except PathError as error:
         if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in (errno.EACCES, errno.EPERM):
             raise
-        await archive.remove(path, recursive=recursive)
+        await archive().remove(path, recursive=recursive)
