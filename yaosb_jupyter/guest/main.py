@@ -63,7 +63,6 @@ def main() -> int:
     service.offer(later.operations(loop, config.get("workspace", config["workdir"])))
     hello["features"] = service.features
     gc.freeze()  # what is there by then stays: later collections need not look at it
-    _tidy()
     loop.at_rest(_tidy)
 
     def end(code: int) -> None:
