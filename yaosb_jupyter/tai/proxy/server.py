@@ -42,6 +42,7 @@ class Proxy:
         self._starting = asyncio.Lock()
         self._closed = False
         self._connections: set[asyncio.Task[None]] = set()
+        self._waiting: dict[asyncio.Task[None], None] = {}
 
     async def url(self, target: Target, path: str = "/") -> str:
         """For whoever holds it, until it expires or `revoke`. The same for one port until then."""
@@ -90,20 +91,39 @@ class Proxy:
         self._connections.add(task)
         client = Client(reader, writer)
         try:
-            await self._serve(client)
+            if len(self._connections) > MAX_CONNECTIONS and not self._make_room():
+                await client.respond(pages.TOO_MANY)
+                return
+            await self._serve(client, task)
         except (ClientGone, asyncio.CancelledError):
             pass  # its end, or ours
         finally:
             self._connections.discard(task)
             writer.close()
 
-    async def _serve(self, client: Client) -> None:
+    def _make_room(self) -> bool:
+        """Ends the connection that has waited longest for a request: whoever is silent keeps nobody out."""
+        oldest = next(iter(self._waiting), None)
+        if oldest is None:
+            return False
+        del self._waiting[oldest]
+        oldest.cancel()
+        return True
+
+    async def _request(self, client: Client, task: asyncio.Task[None]) -> h11.Request | None:
+        self._waiting[task] = None
+        try:
+            async with asyncio.timeout(_IDLE):
+                return await client.request()
+        finally:
+            self._waiting.pop(task, None)
+
+    async def _serve(self, client: Client, task: asyncio.Task[None]) -> None:
         """Requests one after the other."""
         again = True
         while again:
             try:
-                async with asyncio.timeout(_IDLE):
-                    request = await client.request()
+                request = await self._request(client, task)
             except TimeoutError:
                 return
             except h11.RemoteProtocolError:
@@ -117,8 +137,6 @@ class Proxy:
 
     async def _answer(self, client: Client, request: h11.Request) -> None:
         host = value_of(request.headers, b"host")
-        if len(self._connections) > MAX_CONNECTIONS:
-            return await client.respond(pages.TOO_MANY)
         if not _LOOPBACK.fullmatch(host):
             return await client.respond(pages.STRANGE_HOST)
         if request.target == HEALTH_PATH.encode():
