@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 
 from yaosb_jupyter.errors import NotFoundError
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
+from yaosb_jupyter.tai.runtimes.docker.containers import create_container, discard
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.options import UidRange
 from yaosb_jupyter.tai.runtimes.docker.probe import EngineFacts
 from yaosb_jupyter.tai.runtimes.docker.spec import UID_LABEL, own_workspace
-from yaosb_jupyter.tai.runtimes.docker.throwaway import create_container, discard, throwaway_labels
+from yaosb_jupyter.tai.runtimes.docker.throwaway import throwaway_labels
 from yaosb_jupyter.tai.runtimes.docker.users import Identity, allocate, is_known, named_identity
 from yaosb_jupyter.tai.runtimes.docker.workspace import owner
 

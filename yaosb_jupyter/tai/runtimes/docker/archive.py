@@ -75,7 +75,7 @@ class ArchiveVolume(FileByFile):
         old = await self._stat(names)
         if old is not None and not stats.S_ISREG(old.mode):
             raise path_error(errno.EISDIR if old.is_dir else errno.ENXIO, path)
-        with await in_thread(tempfile.SpooledTemporaryFile, _SPOOL) as spool:
+        with tempfile.SpooledTemporaryFile(_SPOOL) as spool:  # in memory at first: nothing that blocks
             async for piece in content:
                 await in_thread(spool.write, piece)
             if mode is None:

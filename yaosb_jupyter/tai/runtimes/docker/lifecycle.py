@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import (
-    AlreadyExistsError,
     CommandNotFoundError,
     InvalidOptionError,
     NotFoundError,
@@ -23,6 +22,7 @@ from yaosb_jupyter.errors import (
 from yaosb_jupyter.tai.runtimes.base import EnvironmentSpec
 from yaosb_jupyter.tai.runtimes.docker import workspace
 from yaosb_jupyter.tai.runtimes.docker.accounts import Accounts
+from yaosb_jupyter.tai.runtimes.docker.containers import create_container, discard, remove_container
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import EnvironmentFacts, Environments
 from yaosb_jupyter.tai.runtimes.docker.failures import NO_COMMAND
@@ -43,13 +43,12 @@ from yaosb_jupyter.tai.runtimes.docker.spec import (
     own_workspace,
     volume_name,
 )
-from yaosb_jupyter.tai.runtimes.docker.throwaway import create_container, discard, run_throwaway
+from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
 from yaosb_jupyter.tai.runtimes.docker.users import account_archive, program_archive
 from yaosb_jupyter.tai.runtimes.hostdirs import check_host_directory
 from yaosb_jupyter.tai.threads import in_thread
 from yaosb_jupyter.types import WORKDIR
 
-_REMOVAL_SECONDS = 10.0
 _CONFIRM_SECONDS = 2.0
 _INIT = re.compile(r"/sbin/docker-init|docker-init|/dev/init|\[\S+\]")
 """The engine's init, and what has no command line: one that could not become the command, and ends."""
@@ -250,28 +249,13 @@ class Lifecycle:
     async def remove(self, runtime_id: str) -> None:
         try:
             volume = (await self.environments.get(runtime_id)).volume
-            await self._remove_container(runtime_id)
+            await remove_container(self.engine, runtime_id)
         except NotFoundError:
             return
         if volume:
             await self._remove_volume(volume)
         self.environments.forget(runtime_id)
         await self.guests.forget(runtime_id)
-
-    async def _remove_container(self, runtime_id: str) -> None:
-        try:
-            async with asyncio.timeout(_REMOVAL_SECONDS):
-                while True:
-                    try:
-                        await self.engine.call(lambda client: client.remove_container(runtime_id, force=True, v=True))
-                    except AlreadyExistsError:  # "removal is already in progress": there is no event to wait for
-                        await asyncio.sleep(0.1)
-                    else:
-                        return
-        except NotFoundError:
-            return
-        except TimeoutError as error:
-            raise UnavailableError("the engine does not come to an end with removing it", sandbox=runtime_id) from error
 
     async def remove_workspace(self, spec: EnvironmentSpec) -> None:
         if not self.shared:

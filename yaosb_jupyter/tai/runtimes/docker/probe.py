@@ -15,9 +15,10 @@ from typing import Any
 
 from yaosb_jupyter.errors import ImageNotFoundError, InvalidOptionError, SandboxError
 from yaosb_jupyter.tai.runtimes.base import Capability
+from yaosb_jupyter.tai.runtimes.docker.containers import discard
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.spec import NETWORK_NAME
-from yaosb_jupyter.tai.runtimes.docker.throwaway import discard, run_throwaway, start_throwaway
+from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway, start_throwaway
 from yaosb_jupyter.types import Isolation
 
 _NEIGHBOUR_PORT = 8000

@@ -6,11 +6,11 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from yaosb_jupyter.errors import AlreadyExistsError, NotFoundError, SandboxError, UnavailableError
+from yaosb_jupyter.errors import UnavailableError
+from yaosb_jupyter.tai.runtimes.docker.containers import create_started, discard
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 
 _SECONDS = 60.0
@@ -75,48 +75,6 @@ async def start_throwaway(
         },
     }
     return await create_started(engine, body, archive)
-
-
-async def create_started(engine: Engine, body: dict[str, Any], archive: bytes = b"") -> str:
-    """Creates and starts a container; leaves nothing behind where that fails or is cancelled."""
-    container = await create_container(engine, body)
-    try:
-        if archive:
-            await engine.call(lambda client: client.put_archive(container, "/", archive))
-        await engine.call(lambda client: client.start(container))
-    except BaseException:
-        await discard(engine, container)
-        raise
-    return container
-
-
-async def create_container(engine: Engine, body: dict[str, Any], name: str | None = None) -> str:
-    """The new container's id. Cancelled while the engine works on it, what was made is removed."""
-    making = asyncio.ensure_future(
-        engine.call(lambda client: client.create_container_from_config(body, name), sandbox=name)  # type: ignore[no-untyped-call]
-    )
-    try:
-        made = await asyncio.shield(making)
-    except asyncio.CancelledError:
-        with suppress(SandboxError):
-            await discard(engine, str((await making)["Id"]))
-        raise
-    return str(made["Id"])
-
-
-async def discard(engine: Engine, container: str) -> None:
-    """Removes a container by force, to the end even when cancelled. No-op when gone."""
-
-    async def remove() -> None:
-        with suppress(NotFoundError, AlreadyExistsError):  # the second: someone else is removing it
-            await engine.call(lambda client: client.remove_container(container, force=True, v=True))
-
-    removing = asyncio.ensure_future(remove())
-    try:
-        await asyncio.shield(removing)
-    except asyncio.CancelledError:
-        await asyncio.wait([removing])
-        raise
 
 
 async def sweep(engine: Engine) -> None:
