@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -34,3 +35,11 @@ def no_blocking_calls() -> Iterator[BlockBuster]:
             for file, name in MAY_BLOCK:
                 function.can_block_in(file, name)
         yield found
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty directory, for a volume or a guest to work in."""
+    path = tmp_path / "workspace"
+    path.mkdir()
+    return path

@@ -26,13 +26,6 @@ MIB = 2**20
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    path = tmp_path / "workspace"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
 async def running(tmp_path: Path, workspace: Path) -> AsyncIterator[Guest]:
     (tmp_path / "run").mkdir()
     async with guest(tmp_path / "run", workdir=str(workspace)) as found:

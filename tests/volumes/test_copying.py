@@ -25,13 +25,6 @@ Way = Callable[[int, int, int], int]
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    path = tmp_path / "workspace"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
 def volume(workspace: Path) -> LocalVolume:
     return LocalVolume(workspace, sandbox="box")
 

@@ -43,13 +43,6 @@ class LyingVolume(LocalVolume):
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    path = tmp_path / "workspace"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
 def here(tmp_path: Path) -> Path:
     """A directory of the user's, with a secret beside it."""
     path = tmp_path / "home/here"

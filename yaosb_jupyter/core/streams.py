@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager
 from signal import SIGKILL, SIGTERM
 from typing import Protocol
 
-from yaosb_jupyter.choices import ExecChannel
+from yaosb_jupyter.core.forwarding import Chunk, ForwardingStream
 from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.options import TerminalSize
-from yaosb_jupyter.tai.outputpipe import OutputPipe
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import ExitStatus
 
@@ -31,7 +30,7 @@ class CommandUse(Protocol):
         """What the body raises names the sandbox as its caller does."""
 
 
-class TrackedStream(ExecStream):
+class TrackedStream(ForwardingStream):
     def __init__(self, inner: ExecStream, use: CommandUse, tasks: Tasks) -> None:
         self._inner = inner
         self._use = use
@@ -40,32 +39,7 @@ class TrackedStream(ExecStream):
         self._error: SandboxError | None = None
         self._over = False
 
-    @property
-    def background(self) -> bool:
-        return self._inner.background
-
-    @property
-    def offset(self) -> int:
-        return self._inner.offset
-
-    @property
-    def input_offset(self) -> int:
-        return self._inner.input_offset
-
-    @property
-    def lost(self) -> int:
-        return self._inner.lost
-
-    async def take_stdout(self) -> OutputPipe | None:
-        return await self._inner.take_stdout()
-
-    def defer_acknowledgement(self) -> None:
-        self._inner.defer_acknowledgement()
-
-    def acknowledge(self, offset: int) -> None:
-        self._inner.acknowledge(offset)
-
-    async def receive(self) -> tuple[ExecChannel, bytes] | None:
+    async def receive(self) -> Chunk | None:
         try:
             chunk = await self._inner.receive()
         except SandboxError as error:
