@@ -75,8 +75,8 @@ if TYPE_CHECKING:
     from yaosb_jupyter.blocking.sandbox import Sandbox
     from yaosb_jupyter.blocking.stream import CommandStream
     from yaosb_jupyter.core.background import AsyncCommand
+    from yaosb_jupyter.core.files.path import AsyncSandboxPath
     from yaosb_jupyter.core.manager import AsyncManager
-    from yaosb_jupyter.core.path import AsyncSandboxPath
     from yaosb_jupyter.core.sandbox import AsyncSandbox
     from yaosb_jupyter.daemon.connect import connect_async
     from yaosb_jupyter.settings import Settings, load_settings
@@ -89,7 +89,7 @@ _HOME = {
     "AsyncCommand": "core.background",
     "AsyncManager": "core.manager",
     "AsyncSandbox": "core.sandbox",
-    "AsyncSandboxPath": "core.path",
+    "AsyncSandboxPath": "core.files.path",
     "Attachment": "blocking.attachment",
     "Command": "blocking.command",
     "CommandStream": "blocking.stream",

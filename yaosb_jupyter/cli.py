@@ -24,8 +24,8 @@ from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.blocking.stream import CommandStream
 from yaosb_jupyter.building import Order, build
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.core.copies import Copies, CopyOptions, Step
-from yaosb_jupyter.core.places import Place as FilePlace
+from yaosb_jupyter.core.files.copies import Copies, CopyOptions, Step
+from yaosb_jupyter.core.files.places import Place as FilePlace
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.daemon.connect import connect_async
 from yaosb_jupyter.daemon.log import log_to_stderr

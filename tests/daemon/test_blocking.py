@@ -34,10 +34,10 @@ from yaosb_jupyter.blocking.path import SandboxPath
 from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core import command as async_command
-from yaosb_jupyter.core import workspace as async_files
 from yaosb_jupyter.core.background import AsyncCommand
+from yaosb_jupyter.core.files import workspace as async_files
+from yaosb_jupyter.core.files.path import AsyncSandboxPath
 from yaosb_jupyter.core.manager import AsyncManager
-from yaosb_jupyter.core.path import AsyncSandboxPath
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import AlreadyExistsError, ExecFailedError, NotAvailableError, NotFoundError
 from yaosb_jupyter.tai.bytestream import ByteStream

@@ -12,9 +12,9 @@ import pytest
 from tests.contract.workspaces import MIB, names
 from tests.manager.conftest import Managers, OpenManager, managers_on_memory, memory_rig, open_on_memory, way
 from tests.manager.waiting import until
-from yaosb_jupyter.core.copies import Copies, CopyOptions, Done, Step
+from yaosb_jupyter.core.files.copies import Copies, CopyOptions, Done, Step
+from yaosb_jupyter.core.files.places import Place
 from yaosb_jupyter.core.manager import AsyncManager
-from yaosb_jupyter.core.places import Place
 from yaosb_jupyter.errors import (
     InvalidOptionError,
     LimitExceededError,

@@ -15,7 +15,7 @@ import pytest
 from tests.contract.workspaces import names
 from tests.daemon.conftest import Station, wait_until
 from yaosb_jupyter.blocking.sandbox import Sandbox
-from yaosb_jupyter.core import reading
+from yaosb_jupyter.core.files import reading
 from yaosb_jupyter.errors import InvalidOptionError, PathError, SandboxError
 
 MIB = 2**20

@@ -6,7 +6,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from yaosb_jupyter.core.copies import Step
+from yaosb_jupyter.core.files.copies import Step
 from yaosb_jupyter.jupyter.events import Progress
 from yaosb_jupyter.jupyter.progress import CopyMeter, ProgressDisplay, PullLayers, progress_html, progress_text
 from yaosb_jupyter.types import CopyProgress, PullProgress

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from yaosb_jupyter.blocking.face import Face, feed
 from yaosb_jupyter.blocking.loop import Loop
 from yaosb_jupyter.blocking.path import SandboxPath
-from yaosb_jupyter.core import workspace as asynchronous
+from yaosb_jupyter.core.files import workspace as asynchronous
 from yaosb_jupyter.types import FileInfo
 
 

@@ -9,9 +9,9 @@ from typing import Any, Self, overload
 
 from yaosb_jupyter.blocking.face import Face
 from yaosb_jupyter.blocking.loop import Loop
-from yaosb_jupyter.core.opening import BinaryMode, Opening, TextMode, open_file
-from yaosb_jupyter.core.path import AsyncSandboxPath
-from yaosb_jupyter.core.purepath import PureSandboxPath
+from yaosb_jupyter.core.files.opening import BinaryMode, Opening, TextMode, open_file
+from yaosb_jupyter.core.files.path import AsyncSandboxPath
+from yaosb_jupyter.core.files.purepath import PureSandboxPath
 from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
 
 

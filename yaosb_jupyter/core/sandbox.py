@@ -23,9 +23,9 @@ from yaosb_jupyter.core.execution import (
     exec_options,
     max_output_of,
 )
-from yaosb_jupyter.core.purepath import PureSandboxPath, workspace_path
+from yaosb_jupyter.core.files.purepath import PureSandboxPath, workspace_path
+from yaosb_jupyter.core.files.workspace import Files
 from yaosb_jupyter.core.service import Service
-from yaosb_jupyter.core.workspace import Files
 from yaosb_jupyter.options import MAX_PIDS, ExecOptions, TerminalSizeLike
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.connect.attach import AttachFields, Protocol, attach

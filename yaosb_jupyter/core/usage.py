@@ -13,7 +13,7 @@ from yaosb_jupyter.checks import check_number
 from yaosb_jupyter.choices import Lifecycle, Status, VncStatus
 from yaosb_jupyter.core.connections import TrackedByteStream
 from yaosb_jupyter.core.entry import Entry
-from yaosb_jupyter.core.files import TrackedVolume
+from yaosb_jupyter.core.files.tracked import TrackedVolume
 from yaosb_jupyter.core.naming import name_by_id, naming
 from yaosb_jupyter.core.observation import Observer
 from yaosb_jupyter.core.patience import ASK, CHANGE, within

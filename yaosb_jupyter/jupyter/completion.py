@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from yaosb_jupyter.choices import Status
-from yaosb_jupyter.core.places import Place
+from yaosb_jupyter.core.files.places import Place
 from yaosb_jupyter.jupyter.arguments import (
     LIFECYCLES,
     NETWORKS,

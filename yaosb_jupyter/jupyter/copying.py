@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from yaosb_jupyter.core.copies import Copies, CopyOptions, Done, Find, Step
-from yaosb_jupyter.core.places import Place
+from yaosb_jupyter.core.files.copies import Copies, CopyOptions, Done, Find, Step
+from yaosb_jupyter.core.files.places import Place
 from yaosb_jupyter.jupyter.events import Event
 from yaosb_jupyter.jupyter.mailbox import Mailbox
 from yaosb_jupyter.jupyter.markup import printable

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import anyio
 
 from yaosb_jupyter.choices import Lifecycle
-from yaosb_jupyter.core.places import Place
+from yaosb_jupyter.core.files.places import Place
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, SandboxError
 from yaosb_jupyter.jupyter.copying import copy

@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.display import display
 
-from yaosb_jupyter.core.copies import Step
+from yaosb_jupyter.core.files.copies import Step
 from yaosb_jupyter.jupyter.events import Progress
 from yaosb_jupyter.jupyter.markup import element, page, printable
 from yaosb_jupyter.types import PullProgress

@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from yaosb_jupyter.core.asyncfile import AsyncFile, Threaded
-from yaosb_jupyter.core.globbing import Glob
-from yaosb_jupyter.core.opening import BinaryMode, Opening, TextMode, open_file
-from yaosb_jupyter.core.purepath import PureSandboxPath, workspace_path
+from yaosb_jupyter.core.files.asyncfile import AsyncFile, Threaded
+from yaosb_jupyter.core.files.globbing import Glob
+from yaosb_jupyter.core.files.opening import BinaryMode, Opening, TextMode, open_file
+from yaosb_jupyter.core.files.purepath import PureSandboxPath, workspace_path
 from yaosb_jupyter.errors import InvalidOptionError, PathError, PathNotDirectoryError, PathNotFoundError
 from yaosb_jupyter.tai.volumes.between import copy_between
 from yaosb_jupyter.tai.volumes.paths import path_error
 from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
 
 if TYPE_CHECKING:
-    from yaosb_jupyter.core.workspace import Files
+    from yaosb_jupyter.core.files.workspace import Files
 
 
 class AsyncSandboxPath(PureSandboxPath):

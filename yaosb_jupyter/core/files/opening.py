@@ -9,15 +9,15 @@ from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from yaosb_jupyter.core.rawfile import BinaryWriter, RawReader, RawWriter, Run, TextWriter
-from yaosb_jupyter.core.reading import Reader
-from yaosb_jupyter.core.writing import Writer
+from yaosb_jupyter.core.files.rawfile import BinaryWriter, RawReader, RawWriter, Run, TextWriter
+from yaosb_jupyter.core.files.reading import Reader
+from yaosb_jupyter.core.files.writing import Writer
 from yaosb_jupyter.errors import InvalidOptionError, PathNotFoundError
 from yaosb_jupyter.tai.volumes.paths import path_error
 from yaosb_jupyter.types import FileInfo
 
 if TYPE_CHECKING:
-    from yaosb_jupyter.core.workspace import Files
+    from yaosb_jupyter.core.files.workspace import Files
 
 BUFFER = 1 << 20
 

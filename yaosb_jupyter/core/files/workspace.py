@@ -6,8 +6,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from pathlib import PurePosixPath
 
 from yaosb_jupyter.checks import check_number
-from yaosb_jupyter.core.path import AsyncSandboxPath
-from yaosb_jupyter.core.purepath import workspace_path
+from yaosb_jupyter.core.files.path import AsyncSandboxPath
+from yaosb_jupyter.core.files.purepath import workspace_path
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.tai.volumes.base import Volume

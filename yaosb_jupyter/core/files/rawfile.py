@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
-from yaosb_jupyter.core.reading import Reader
-from yaosb_jupyter.core.writing import Writer
+from yaosb_jupyter.core.files.reading import Reader
+from yaosb_jupyter.core.files.writing import Writer
 
 T = TypeVar("T")
 

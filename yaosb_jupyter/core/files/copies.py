@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from yaosb_jupyter.core.globbing import Glob, is_pattern
-from yaosb_jupyter.core.path import AsyncSandboxPath
-from yaosb_jupyter.core.places import Place
+from yaosb_jupyter.core.files.globbing import Glob, is_pattern
+from yaosb_jupyter.core.files.path import AsyncSandboxPath
+from yaosb_jupyter.core.files.places import Place
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import InvalidOptionError, PathNotDirectoryError, PathNotFoundError
 from yaosb_jupyter.tai.volumes.limits import MAX_SIZE

@@ -1,0 +1,1 @@
+"""A sandbox's files, as programs, notebooks and command lines use them."""
