@@ -12,6 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from tests.contract.box import eventually
+from tests.rig.require import TEST_IMAGE
 from yaosb_jupyter import AsyncManager, tai
 from yaosb_jupyter.choices import VncStatus
 from yaosb_jupyter.core.names import new_id, new_uid
@@ -61,6 +62,12 @@ async def test_it_is_told_whether_it_can_be_looked_at(manager: AsyncManager) -> 
     assert (await sandbox.vnc()).status is VncStatus.STARTING
     await sandbox.stop()
     assert (await sandbox.vnc()).status is VncStatus.UNAVAILABLE
+
+
+async def test_an_image_without_a_desktop_is_told_at_once(manager: AsyncManager) -> None:
+    sandbox = await manager.create("plain", vnc=True, image=TEST_IMAGE)
+    assert (sandbox.last_info.vnc, sandbox.last_info.vnc_status) == (False, None)
+    assert sandbox.last_info.warnings == (f"vnc: there is no desktop, since image '{TEST_IMAGE}' has none to show",)
 
 
 async def test_the_bytes_of_vnc_are_carried_both_ways(sandbox: AsyncSandbox) -> None:

@@ -62,7 +62,7 @@ class Creator:
             self._state.alarm.ring()
             if not entry.record.runtime_id and not entry.record.doomed:
                 self._state.table.drop(entry)  # cancelled before the build had begun
-        return entry, unheeded(options, info)
+        return entry, unheeded(options, entry.record.options, info)
 
     async def get_or_create(
         self, options: CreateOptions, caller: Caller, progress: Progress | None
@@ -158,6 +158,8 @@ class Creator:
             changes = await self._operations.run(entry, runtime_id)
         else:
             changes = {"status": Status.CREATED}
+        if entry.record.options.vnc and not await self._state.pool_of(entry).runtime.vnc_port(runtime_id):
+            changes["options"] = replace(entry.record.options, vnc=False)
         # The runtime id in the record says that the creation is complete.
         await self._state.save(entry, runtime_id=runtime_id, **changes)
 

@@ -38,13 +38,14 @@ def complete(options: CreateOptions, pool: PoolSpec, settings: Settings, runtime
     )
 
 
-def unheeded(options: CreateOptions, runtime: RuntimeInfo) -> tuple[str, ...]:
-    """What ``options`` name explicitly and the runtime does not heed, one sentence each."""
+def unheeded(options: CreateOptions, held: CreateOptions, runtime: RuntimeInfo) -> tuple[str, ...]:
+    """What ``options`` name explicitly and the sandbox, made with those ``held``, does not have, one sentence each."""
     found = []
     if options.image not in ("", runtime.default_image) and Capability.IMAGES not in runtime.capabilities:
         found.append(f"image: {options.image!r} is not used, since {runtime.kind} runs the programs of its host")
-    if options.vnc and Capability.DESKTOP not in runtime.capabilities:
-        found.append(f"vnc: there is no desktop, since {runtime.kind} has none to show")
+    if options.vnc and not held.vnc:
+        without = f"image {held.image!r}" if Capability.DESKTOP in runtime.capabilities else runtime.kind
+        found.append(f"vnc: there is no desktop, since {without} has none to show")
     return tuple(found)
 
 
