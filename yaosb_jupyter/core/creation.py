@@ -158,8 +158,6 @@ class Creator:
             changes = await self._operations.run(entry, runtime_id)
         else:
             changes = {"status": Status.CREATED}
-        if entry.record.options.vnc and not await self._state.pool_of(entry).runtime.vnc_port(runtime_id):
-            changes["options"] = replace(entry.record.options, vnc=False)
         # The runtime id in the record says that the creation is complete.
         await self._state.save(entry, runtime_id=runtime_id, **changes)
 

@@ -120,8 +120,8 @@ class Observer:
             log.info("%s: its creation was interrupted; it is removed", record.id)
             await self._remover.remove(entry)
             return
-        if told := await pool.runtime.isolation(self._state.spec_of(entry), state.runtime_id):
-            entry.update(isolation=told)
+        async with within(ASK, "tell what it made", sandbox=record.id, pool=pool.name):
+            await self._operations.look_at(entry, state.runtime_id)
         log.warning("%s: its record was lost and is restored from its labels", record.id)
         await in_thread(self._state.store.prepare, entry.record)
         self._state.alarm.ring()

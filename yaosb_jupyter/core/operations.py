@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, cast
 
 from yaosb_jupyter.choices import Status
@@ -112,11 +113,17 @@ class Operations:
     async def _create(self, entry: Entry) -> str:
         pool = self._state.pool_of(entry)
         async with within(CHANGE, "create it", sandbox=entry.record.id, pool=pool.name):
-            spec = self._state.spec_of(entry)
-            runtime_id = await pool.runtime.create(spec)
-            told = await pool.runtime.isolation(spec, runtime_id)
-        entry.update(isolation=told or pool.host.info.isolation)
+            runtime_id = await pool.runtime.create(self._state.spec_of(entry))
+            await self.look_at(entry, runtime_id)
         return runtime_id
+
+    async def look_at(self, entry: Entry, runtime_id: str) -> None:
+        """Puts into the record what only the made environment tells: what it is kept from, whether it has a desktop."""
+        pool = self._state.pool_of(entry)
+        told = await pool.runtime.isolation(self._state.spec_of(entry), runtime_id)
+        options = entry.record.options
+        has_desktop = options.vnc and await pool.runtime.vnc_port(runtime_id) != 0
+        entry.update(isolation=told or pool.host.info.isolation, options=replace(options, vnc=has_desktop))
 
     async def run(self, entry: Entry, runtime_id: str) -> dict[str, Any]:
         """Starts the environment; returns what changes in the record. Raises `NotRunningError` if it ends at once."""
