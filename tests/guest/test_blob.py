@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import gc
 import io
 import subprocess
 import sys
+import time
 import zipfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 
@@ -105,3 +109,25 @@ def _undocumented(source: str) -> str:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             node.value.value = ""
     return ast.dump(tree)
+
+
+@pytest.fixture
+def collections_that_yield() -> Iterator[None]:
+    """Garbage is collected often, and lets other threads go on meanwhile, as finalizers do."""
+
+    def let_others_go_on(phase: str, details: Mapping[str, int]) -> None:
+        time.sleep(0.00001)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(let_others_go_on)
+    gc.set_threshold(100)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks.remove(let_others_go_on)
+
+
+def test_several_threads_make_it_at_once(collections_that_yield: None) -> None:
+    """As pools of one process that are opened at the same moment."""
+    with ThreadPoolExecutor(4) as threads:
+        making = [threads.submit(guest_blob.__wrapped__) for _ in range(8)]
+    assert {each.result() for each in making} == {guest_blob()}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.defaults import complete
 from yaosb_jupyter.core.entry import Entry
-from yaosb_jupyter.core.labels import UID, data_dir_labels, from_labels
+from yaosb_jupyter.core.labels import POOL, UID, data_dir_labels, from_labels
 from yaosb_jupyter.core.operations import Operations
 from yaosb_jupyter.core.patience import ASK, within
 from yaosb_jupyter.core.pool import Pool
@@ -79,6 +79,10 @@ class Observer:
         for state in states:
             if state.labels.get(UID) and self._state.table.get(state.labels[UID]) is None:
                 await self._tolerantly(state.name, self._adopt(pool, state))
+        for state in states:
+            found = self._state.table.get(state.labels.get(UID, ""))
+            if found is not None and found.record.pool == pool.name:
+                await self._tolerantly(state.name, pool.runtime.take_up(state))
 
     async def _tolerantly(self, name: str, work: object) -> None:
         # One sandbox that makes trouble keeps no other from being restored; an engine that is away does.
@@ -106,6 +110,9 @@ class Observer:
             await self.refresh(entry)
 
     async def _adopt(self, pool: Pool, state: EnvironmentState) -> None:
+        named = self._state.pools.find(state.labels.get(POOL, ""))
+        if named is not None and named is not pool and not named.retired and named.address == pool.address:
+            return  # that one will
         async with within(ASK, "tell the state of what it holds", pool=pool.name):
             try:
                 state = await pool.runtime.inspect(state.runtime_id)

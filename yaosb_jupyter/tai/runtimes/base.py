@@ -329,7 +329,12 @@ class Runtime(ABC):
 
     @abstractmethod
     async def list(self, labels: Mapping[str, str]) -> Sequence[EnvironmentState]:
-        """All environments, running or not, that carry these labels."""
+        """All environments, running or not, that carry these labels. Nothing is done to them: some may be another
+        pool's."""
+
+    @abstractmethod
+    async def take_up(self, state: EnvironmentState) -> None:
+        """Heeds what a listing told of one of this pool's own: what runs inside may come in here, some time later."""
 
     @abstractmethod
     async def stats(self, runtime_id: str) -> SandboxStats:

@@ -306,11 +306,11 @@ class DockerRuntime(Runtime):
     async def list(self, labels: Mapping[str, str]) -> Sequence[EnvironmentState]:
         wanted = [UID_LABEL, *(f"{key}={value}" for key, value in labels.items())]
         found = await self._engine.call(lambda client: client.containers(all=True, filters={"label": wanted}))
-        states = [listed(each) for each in found]
-        for state in states:
-            if state.link != LinkKind.ENGINE:
-                self._parts.guests.note(state.runtime_id, state.status)
-        return states
+        return [listed(each) for each in found]
+
+    async def take_up(self, state: EnvironmentState) -> None:
+        if state.link != LinkKind.ENGINE:
+            self._parts.guests.note(state.runtime_id, state.status)
 
     async def stats(self, runtime_id: str) -> SandboxStats:
         return await self._parts.stats.read(runtime_id)

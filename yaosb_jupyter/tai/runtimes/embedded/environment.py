@@ -216,15 +216,18 @@ class Environment:
             await self.find()
 
     async def find(self) -> None:
-        """Takes up what an earlier daemon left running, or notes why it ended."""
+        """Sees what an earlier daemon, or another pool, left running; or notes why it ended."""
         name = self.record.process
         guest = await in_thread(ProcessHandle.find, name) if name is not None else None
         if guest is not None:
-            link = self._new_link()
-            await link.listen(unless_served=True)
-            self._took(Running(self._inhabitants(guest), link, None))
+            self._took(Running(self._inhabitants(guest), self._new_link(), None))
         elif name is not None and not self.record.stopping and not self.record.reason:
             await in_thread(lambda: self._save(reason=_end_unseen(name)))
+
+    async def take_up(self) -> None:
+        """Lets the guest that was found come in here, unless it is served by another process."""
+        if self._running is not None:
+            await self._running.link.listen(unless_served=True)
 
     def _took(self, running: Running) -> None:
         self._running = running

@@ -178,6 +178,9 @@ class EmbeddedRuntime(Runtime):
         states = [environment.state() for environment in self._environments.values()]
         return [state for state in states if labels.items() <= state.labels.items()]
 
+    async def take_up(self, state: EnvironmentState) -> None:
+        await self._get(state.runtime_id)
+
     async def stats(self, runtime_id: str) -> SandboxStats:
         return await (await self._get(runtime_id)).stats()
 
@@ -224,12 +227,14 @@ class EmbeddedRuntime(Runtime):
         if runtime_id not in self._environments:
             await self._find_new()
         try:
-            return self._environments[runtime_id]
+            environment = self._environments[runtime_id]
         except KeyError:
             raise NotFoundError(f"no environment {runtime_id!r} is known here", sandbox=runtime_id) from None
+        await environment.take_up()
+        return environment
 
     async def _find_new(self) -> None:
-        """Takes up the environments on disk that this object did not make or start."""
+        """Sees the environments on disk that this object did not make or start."""
         for record in await in_thread(self._host.store.load_all):
             if (known := self._environments.get(record.runtime_id)) is not None:
                 await known.refresh(record)

@@ -163,6 +163,9 @@ class MemoryRuntime(Runtime):
                 if labels.items() <= environment.spec.labels.items()
             ]
 
+    async def take_up(self, state: EnvironmentState) -> None:
+        """Nothing to do: what runs here runs in this process."""
+
     async def stats(self, runtime_id: str) -> SandboxStats:
         async with self.engine.call("stats"):
             environment = self._running(runtime_id)
