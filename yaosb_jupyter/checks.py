@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from typing import Any
 
 from yaosb_jupyter.errors import InvalidOptionError
@@ -42,6 +43,14 @@ def fits_system(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_address(value: object) -> bool:
+    """Whether it is an IP address as engines read them: without a zone."""
+    try:
+        return isinstance(value, str) and "%" not in value and ip_address(value) is not None
+    except ValueError:
+        return False
 
 
 def check_number(field: str, value: object, low: float, high: float, *, whole: bool = True) -> None:

@@ -16,6 +16,7 @@ from yaosb_jupyter.checks import (
     check_number,
     check_text,
     fits_system,
+    is_address,
     is_name,
     several,
 )
@@ -33,7 +34,11 @@ MAX_PIDS = 2**22  # Linux's own
 
 @dataclass(frozen=True, kw_only=True)
 class PortMapping:
-    """One port of the sandbox published on its host; ``host_port`` 0 lets the engine choose."""
+    """One port of the sandbox published on its host; ``host_port`` 0 lets the engine choose.
+
+    ``host_ip``: an address of the host, ``0.0.0.0`` for all of them. A name is not accepted: engines take what they do
+    not understand for all addresses.
+    """
 
     container_port: int
     host_port: int = 0
@@ -41,23 +46,28 @@ class PortMapping:
     protocol: str = "tcp"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.container_port <= 65535:
-            raise InvalidOptionError(f"ports: container port {self.container_port} is not valid", hint="1 to 65535")
-        if not 0 <= self.host_port <= 65535:
-            raise InvalidOptionError(f"ports: host port {self.host_port} is not valid", hint="accepted: 0-65535")
+        check_number("ports: container_port", self.container_port, 1, 65535)
+        check_number("ports: host_port", self.host_port, 0, 65535)
         if self.protocol not in ("tcp", "udp"):
             raise InvalidOptionError(f"ports: protocol {self.protocol!r} is not valid", hint="accepted: tcp, udp")
+        if not is_address(self.host_ip):
+            raise InvalidOptionError(
+                f"ports: host address {self.host_ip!r} is not valid",
+                hint="accepted: an IP address, 127.0.0.1 for this host alone, 0.0.0.0 for everybody",
+            )
 
     @classmethod
     def parse(cls, value: PortLike) -> Self:
-        """``8080``, ``"8080"``, ``"9000:8080"``, ``"127.0.0.1:9000:8080/udp"`` (Docker's order: host first)."""
+        """``8080``, ``"8080"``, ``"9000:8080"``, ``"127.0.0.1:9000:8080/udp"``, ``"[::1]:9000:8080"`` (Docker's order:
+        host first). An empty host port lets the engine choose."""
         if isinstance(value, PortMapping):
             return cast(Self, value)
         text, _, protocol = str(value).partition("/")
         try:
             *host, container = text.rsplit(":", 2)
             host_ip = host[0] if len(host) == 2 else "127.0.0.1"
-            host_port = int(host[-1]) if host else 0
+            host_ip = host_ip[1:-1] if host_ip.startswith("[") and host_ip.endswith("]") else host_ip
+            host_port = int(host[-1] or 0) if host else 0
             return cls(container_port=int(container), host_port=host_port, host_ip=host_ip, protocol=protocol or "tcp")
         except ValueError as error:
             if isinstance(error, InvalidOptionError):

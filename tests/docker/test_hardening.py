@@ -136,6 +136,14 @@ async def test_sandboxes_do_not_reach_each_other(runtime: DockerRuntime, make_bo
     assert [each.ports for each in await runtime.list({"sandbox-uid": listening.spec.uid})] == [state.ports]
 
 
+@pytest.mark.parametrize("host_ip", ["127.0.0.1", "::1"])
+async def test_a_port_is_published_where_it_was_asked_for_only(
+    host_ip: str, runtime: DockerRuntime, make_box: MakeBox
+) -> None:
+    box = await make_box(runtime, network=Network.BRIDGE, ports=(PortMapping(container_port=8000, host_ip=host_ip),))
+    assert [port.host_ip for port in (await runtime.inspect(box.runtime_id)).ports] == [host_ip]
+
+
 async def test_without_network_there_is_none(runtime: DockerRuntime, make_box: MakeBox) -> None:
     box = await make_box(runtime)
     assert (await box.sh("ls /sys/class/net")).stdout == b"lo\n"

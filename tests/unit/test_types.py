@@ -73,6 +73,45 @@ def test_options_as_people_write_them() -> None:
     assert msgspec.convert(msgspec.to_builtins(options), CreateOptions) == options
 
 
+@pytest.mark.parametrize(
+    ("written", "host_ip", "host_port"),
+    [
+        (8080, "127.0.0.1", 0),
+        ("9000:8080", "127.0.0.1", 9000),
+        ("0.0.0.0:9000:8080", "0.0.0.0", 9000),
+        ("127.0.0.1::8080", "127.0.0.1", 0),
+        ("::1:9000:8080", "::1", 9000),
+        ("[::1]:9000:8080/tcp", "::1", 9000),
+    ],
+)
+def test_ports_as_people_write_them(written: int | str, host_ip: str, host_port: int) -> None:
+    mapping = PortMapping(container_port=8080, host_port=host_port, host_ip=host_ip)
+    assert CreateOptions.of("lab", ports=[written]).ports == (mapping,)
+
+
+NO_ADDRESSES = ("localhost", "evil", "127.0.0", "127.0.0.1x", " 127.0.0.1", "", "[]", "[[::1]]", "22", "fe80::1%lo")
+
+
+@pytest.mark.parametrize("host", NO_ADDRESSES)
+def test_a_host_address_that_an_engine_would_take_for_all_of_them_is_refused(host: str) -> None:
+    with pytest.raises(InvalidOptionError, match="ports: host address"):
+        CreateOptions.of("lab", ports=[f"{host}:8080:80"])
+    with pytest.raises(InvalidOptionError, match="ports: host address"):
+        PortMapping(container_port=80, host_ip=host)
+
+
+@pytest.mark.parametrize("written", ["80/sctp", "65536", "70000:80", "0", "x", "", "1:2:3:", None])
+def test_bad_ports(written: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="ports"):
+        CreateOptions.of("lab", ports=[written])
+
+
+@pytest.mark.parametrize("fields", [{"host_ip": 5}, {"host_port": "1"}, {"container_port": "1"}])
+def test_the_fields_of_a_port_are_checked_too(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOptionError, match="ports"):
+        PortMapping(**{"container_port": 80, **fields})
+
+
 @pytest.mark.parametrize("id", ["../x", "", "-a", ".a", "a..b", "a/b", "a b", "a" * 129, "é"])
 def test_bad_ids(id: str) -> None:
     with pytest.raises(InvalidOptionError, match="id="):

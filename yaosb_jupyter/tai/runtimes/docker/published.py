@@ -6,7 +6,7 @@ from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.runtimes.base import EnvironmentState
 from yaosb_jupyter.tai.sockets import LOOPBACK, connect
 
-_ANY = frozenset({"", "0.0.0.0", "::"})
+_ANY = frozenset({"0.0.0.0", "::"})
 
 
 async def dial_published(state: EnvironmentState, port: int, *, sandbox: str) -> ByteStream | None:

@@ -21,6 +21,7 @@ _STATUS = {
     "exited": Status.STOPPED,
     "dead": Status.FAILED,
 }
+_EVERY_ADDRESS = "0.0.0.0"
 _EXITED = re.compile(r"Exited \((\d+)\)")
 _EXPECTED_CODES = frozenset({0, 143})
 OUT_OF_MEMORY = "out of memory: a process was killed at the memory limit"
@@ -65,7 +66,7 @@ def listed(found: Mapping[str, Any]) -> EnvironmentState:
             PortMapping(
                 container_port=port["PrivatePort"],
                 host_port=port["PublicPort"],
-                host_ip=port["IP"],
+                host_ip=port["IP"] or _EVERY_ADDRESS,
                 protocol=port["Type"],
             )
             for port in found.get("Ports") or ()
@@ -108,7 +109,7 @@ def _inspected_ports(ports: Mapping[str, Any]) -> tuple[PortMapping, ...]:
             PortMapping(
                 container_port=int(number),
                 host_port=int(binding["HostPort"] or 0),
-                host_ip=binding["HostIp"],
+                host_ip=binding["HostIp"] or _EVERY_ADDRESS,
                 protocol=protocol or "tcp",
             )
             for binding in bindings or ()
