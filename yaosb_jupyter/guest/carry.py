@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections import deque
-from typing import Callable, Deque, Optional
 
 from . import frames
 from .link import Handler, Stream
 from .loop import READ, WRITE, Loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Deque, Optional
 
 CHUNK = 1 << 18
 LINGER = 5.0

@@ -7,12 +7,17 @@ import resource
 import signal
 import subprocess
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from . import frames, processes, terminal
 from .loop import Loop, Timer
-from .pipes import Input, Output, Sink, output_pipe
+from .pipes import Input, Output, output_pipe
 from .spawn import Spawner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+
+    from .pipes import Sink
 
 DRAIN_GRACE = 0.2
 """How long a command that has ended waits for its output when others hold it open."""

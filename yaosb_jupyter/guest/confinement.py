@@ -9,9 +9,12 @@ of the families that cannot be opened, ``["*"]`` all; ``apart`` true leaves the 
 from __future__ import annotations
 
 import resource
-from typing import Any, Dict
 
 from . import libc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
 
 
 def limit(limits: Dict[str, Any]) -> None:

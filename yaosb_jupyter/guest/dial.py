@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from typing import Any, Callable, Dict, List, Optional
 
 from .carry import Carrier
 from .link import Handler, Stream
 from .loop import WRITE, Loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional
 
 LOOPBACK = {"127.0.0.1": socket.AF_INET, "::1": socket.AF_INET6}
 """Tried in this order: a server that listens at ``localhost`` may have chosen either."""

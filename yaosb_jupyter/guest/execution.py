@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional
 
 from . import frames
 from .command import Command
 from .link import Handler, Stream
 from .pipes import CHUNK
 from .ring import Ring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Deque, Dict, List, Optional
 
 CANCEL_GRACE = 2.0
 TOKENS = 64

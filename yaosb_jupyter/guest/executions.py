@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import frames
 from .command import Command, marked, sweep
@@ -12,6 +11,12 @@ from .execution import CANCEL_GRACE, Execution
 from .link import Stream
 from .loop import Loop
 from .spawn import StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Tuple
+
+    Start = Callable[[Command, List[str], str, Dict[str, str], float], None]
 
 CLIENT_PATIENCE = 60.0
 """How long a command in the foreground goes on without its reader, while the host is there."""
@@ -22,8 +27,6 @@ FORGOTTEN = 1024
 MOST_LISTED = 500
 ROOM = frames.MAX_PAYLOAD // 2
 """Bytes of an answer for the arguments in it, together."""
-
-Start = Callable[[Command, List[str], str, Dict[str, str], float], None]
 
 
 class Executions:

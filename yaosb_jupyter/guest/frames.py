@@ -4,9 +4,15 @@ A frame is a header of nine bytes (payload length, kind, stream id; big endian) 
 The side that dialled opens streams with odd ids, the other with even ids; id 0 is the connection itself.
 """
 
+from __future__ import annotations
+
 import json
 import struct
-from typing import Any, Dict, Iterator, NamedTuple, Union
+from collections import namedtuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, TypeAlias
 
 MAJOR = 1
 MINOR = 0
@@ -33,14 +39,16 @@ _HEADER = struct.Struct("!IBI")
 HEADER_SIZE = _HEADER.size
 _CREDIT = struct.Struct("!I")
 
-Buffer = Union[bytes, bytearray, memoryview]
+Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
 
 class FrameError(Exception):
     """The other side sent what is no frame; the connection cannot go on."""
 
 
-class Frame(NamedTuple):
+class Frame(namedtuple("Frame", ("kind", "stream", "payload"))):
+    __slots__ = ()
+
     kind: int
     stream: int
     payload: bytes

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import array
 import socket
-from typing import Any, Callable, Dict
 
 from . import frames
 from .executions import Executions
 from .link import Stream
 from .loop import READ, Loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict
 
 
 def operations(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-from typing import Iterable
 
 from . import libc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _CREATE_RULESET_VERSION = 1

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
-
 from .link import Stream
 from .loop import Loop
 
-NAMES = ("read", "write", "stat", "list", "mkdir", "remove", "rename", "watch", "manifest", "pack", "unpack")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict
 
-Operation = Callable[[Stream, Dict[str, Any]], None]
+    Operation = Callable[[Stream, Dict[str, Any]], None]
+
+NAMES = ("read", "write", "stat", "list", "mkdir", "remove", "rename", "watch", "manifest", "pack", "unpack")
 
 
 def operations(loop: Loop, workdir: str) -> Dict[str, Operation]:

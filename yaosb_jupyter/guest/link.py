@@ -5,10 +5,13 @@ from __future__ import annotations
 import socket
 import sys
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Optional
 
 from . import frames
 from .loop import READ, WRITE, Loop, Timer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Deque, Dict, Optional
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 0.5

@@ -11,11 +11,14 @@ import functools
 import os
 import re
 import socket
-from typing import Any, Callable, Dict, Optional, Set
 
 from .carry import Carrier
 from .link import Stream
 from .loop import READ, Loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Optional, Set
 
 MAX_CARRIED = 128
 """Connections at a time, to all services; more wait in the kernel's queue."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from . import frames
 from .link import Handler, Stream
 
-Chunk = Tuple[float, int, bytes]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+
+    Chunk = Tuple[float, int, bytes]
 
 
 class Ring:

@@ -8,7 +8,12 @@ import selectors
 import signal
 import sys
 import time
-from typing import Callable, Dict, List, Optional, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, List, Optional, Tuple
+
+    Callback = Callable[[], None]
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -20,8 +25,6 @@ FEW_TIMERS = 256
 
 REST = 1.0
 """Seconds without anything ready, after which there is time for tidying."""
-
-Callback = Callable[[], None]
 
 
 class Timer:

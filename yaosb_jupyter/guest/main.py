@@ -16,7 +16,6 @@ import os
 import signal
 import socket
 import struct
-from typing import Any, Dict
 
 from . import dial, frames, handover, later, libc
 from .confinement import confine, limit
@@ -27,6 +26,10 @@ from .loop import Loop
 from .reception import Reception
 from .service import Service, warn
 from .spawn import Spawner, StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
 
 LOST_LINK_PATIENCE = 600.0
 LOG_PATIENCE = 2.0
@@ -62,6 +65,7 @@ def main() -> int:
         service.offer(handover.operations(loop, executions, config["socket"], hello))
     service.offer(later.operations(loop, config.get("workspace", config["workdir"])))
     hello["features"] = service.features
+    gc.enable()
     gc.freeze()  # what is there by then stays: later collections need not look at it
     loop.at_rest(_tidy)
 

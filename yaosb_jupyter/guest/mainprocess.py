@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
-from typing import Any, Callable, Dict, List
 
 from .spawn import Spawner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List
 
 
 class MainProcess:

@@ -6,20 +6,23 @@ import array
 import fcntl
 import os
 import termios
-from typing import Callable, List, Optional, Protocol, Tuple
 
 from .loop import READ, WRITE, Loop
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, List, Optional, Protocol, Tuple
+
+    class Sink(Protocol):
+        """Where output goes; `room` 0 makes the command wait."""
+
+        def room(self) -> int: ...
+
+        def send(self, kind: int, data: bytes) -> None: ...
+
+
 CHUNK = 1 << 18
 PIPE_SIZE = 1 << 18
-
-
-class Sink(Protocol):
-    """Where output goes; `room` 0 makes the command wait."""
-
-    def room(self) -> int: ...
-
-    def send(self, kind: int, data: bytes) -> None: ...
 
 
 def output_pipe() -> Tuple[int, int]:

@@ -6,25 +6,32 @@ import contextlib
 import os
 import signal
 import time
-from typing import Callable, Dict, Iterable, NamedTuple, Set
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Iterable, Sequence, Set, TypeAlias
 
 DEAD = frozenset("ZXx")
 
 
-class Process(NamedTuple):
+class Process:
     """``started`` ticks since boot, which with the pid name it for good; ``ticks`` of CPU used; ``pages`` resident."""
 
-    pid: int
-    parent: int
-    session: int
-    state: str
-    started: int
-    ticks: int
-    threads: int
-    pages: int
+    __slots__ = ("pages", "parent", "pid", "session", "started", "state", "threads", "ticks")
+
+    def __init__(self, pid: int, fields: Sequence[bytes]) -> None:
+        """``fields`` of /proc/PID/stat that follow the name."""
+        self.pid = pid
+        self.state = fields[0].decode()
+        self.parent = int(fields[1])
+        self.session = int(fields[3])
+        self.ticks = int(fields[11]) + int(fields[12])
+        self.threads = int(fields[17])
+        self.started = int(fields[19])
+        self.pages = int(fields[21])
 
 
-Table = Dict[int, Process]
+Table: TypeAlias = "Dict[int, Process]"
 
 
 def read_process(pid: int) -> Process | None:
@@ -35,17 +42,7 @@ def read_process(pid: int) -> Process | None:
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     # The name stands in parentheses and may hold any character.
-    fields = line[line.rindex(b")") + 2 :].split()
-    return Process(
-        pid=pid,
-        parent=int(fields[1]),
-        session=int(fields[3]),
-        state=fields[0].decode(),
-        started=int(fields[19]),
-        ticks=int(fields[11]) + int(fields[12]),
-        threads=int(fields[17]),
-        pages=int(fields[21]),
-    )
+    return Process(pid, line[line.rindex(b")") + 2 :].split())
 
 
 def scan() -> Table:

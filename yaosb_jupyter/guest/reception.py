@@ -7,9 +7,12 @@ nothing of the link's key: whoever took the socket's name after the guest's end 
 from __future__ import annotations
 
 import socket
-from typing import Callable, Dict
 
 from .loop import READ, Loop, Timer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict
 
 STRANGERS = 16
 PATIENCE = 10.0

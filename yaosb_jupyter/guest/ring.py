@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import List, Tuple, Union
 
 from .frames import Buffer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, Tuple, Union
 
 CAPACITY = 1 << 20
 MAX_PIECES = 4096

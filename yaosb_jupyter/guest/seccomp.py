@@ -6,9 +6,12 @@ import ctypes
 import errno
 import os
 import struct
-from typing import Dict, List, NamedTuple, Sequence
 
 from . import libc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Sequence
 
 _LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _JUMP_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
@@ -29,9 +32,10 @@ _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 FAMILIES = {"unix": 1, "inet": 2, "inet6": 10, "netlink": 16, "packet": 17, "alg": 38, "vsock": 40}
 
 
-class Architecture(NamedTuple):
-    audit: int
-    numbers: Dict[str, int]
+class Architecture:
+    def __init__(self, audit: int, numbers: Dict[str, int]) -> None:
+        self.audit = audit
+        self.numbers = numbers
 
 
 _X86_64 = Architecture(

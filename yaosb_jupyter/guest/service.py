@@ -8,7 +8,6 @@ import resource
 import signal
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Set, Union
 
 from . import frames, processes
 from .command import KILL_GRACE, Command
@@ -18,13 +17,17 @@ from .loop import Loop
 from .mainprocess import MainProcess
 from .spawn import Spawner
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Set, Union
+
+    Operation = Callable[[Stream, Dict[str, Any]], None]
+    """Serves a stream by its request: ends it, or gives it a handler."""
+
 MAIN = "main"
 MOST_LISTED = 4096
 ROOM = frames.MAX_PAYLOAD // 2
 """Bytes of an answer for the command lines in it, together."""
-
-Operation = Callable[[Stream, Dict[str, Any]], None]
-"""Serves a stream by its request: ends it, or gives it a handler."""
 
 
 class EndingError(Exception):

@@ -7,9 +7,12 @@ import os
 import queue
 import subprocess
 import threading
-from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .terminal import take_as_controlling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Sequence
 
 MORE_LIKELY_KILLED = b"500"
 AS_BEFORE = b"0"

@@ -6,7 +6,10 @@ import fcntl
 import os
 import struct
 import termios
-from typing import Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Tuple
 
 END_OF_FILE = b"\x04"
 """What a person types for it."""

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import io
-import marshal
 import os
 import re
 import tempfile
 import tokenize
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from types import CodeType
 
 PACKAGE = "yaosb_guest"
 """What the guest's package is called inside the blob."""
@@ -30,40 +27,41 @@ raise SystemExit(main())
 """
 _IMPORT = re.compile(r"^ *from \.(\w*) import (\w+(?:, \w+)*)", re.MULTILINE)
 _STATEMENT_BEGINS = frozenset({tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT})
-_UNCHECKED = (1).to_bytes(4, "little")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 @functools.cache
-def guest_blob(*, compiled: bool = False) -> bytes:
-    """A zip of the guest: its sources, without their documentation, for any Python.
-
-    ``compiled``: its byte code instead, which starts in half the time and on this version of Python only.
-    """
-    files = {"__main__.py": _START}
-    for module in _needed("__init__", "main", "relay"):
-        files[f"{PACKAGE}/{module}.py"] = _without_documentation(_source(module))
+def guest_blob() -> bytes:
+    """A zip of the guest: its sources, without their documentation."""
+    files = {"__main__.py": _START, **guest_sources("__init__", "main", "relay")}
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as zip_file:
         for name, source in sorted(files.items()):
-            entry = zipfile.ZipInfo(f"{name}c" if compiled else name, _EPOCH)
-            zip_file.writestr(entry, _byte_code(name, source) if compiled else source, zipfile.ZIP_DEFLATED, 9)
+            zip_file.writestr(zipfile.ZipInfo(name, _EPOCH), source, zipfile.ZIP_DEFLATED, 9)
     return archive.getvalue()
 
 
-def install_blob(directory: Path, *, compiled: bool = False) -> Path:
+def install_blob(directory: Path) -> Path:
     """Puts the guest into ``directory``, readable for all, once per content."""
-    blob = guest_blob(compiled=compiled)
-    path = directory / f"guest-{hashlib.sha256(blob).hexdigest()[:16]}.pyz"
+    return installed(directory, guest_blob(), ".pyz")
+
+
+def installed(directory: Path, content: bytes, suffix: str) -> Path:
+    path = directory / f"guest-{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
     if not path.exists():
         # A name of its own: several pools of one process install it at the same moment.
         descriptor, name = tempfile.mkstemp(prefix="new-", dir=directory)
         fresh = Path(name)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(blob)
+            file.write(content)
         fresh.chmod(0o644)
         fresh.replace(path)
     return path
+
+
+def guest_sources(*modules: str) -> Mapping[str, str]:
+    """These modules and all that they import of the guest, by their places below the blob."""
+    return {f"{PACKAGE}/{module}.py": _without_documentation(_source(module)) for module in _needed(*modules)}
 
 
 def _needed(*modules: str) -> list[str]:
@@ -101,15 +99,3 @@ def _without_documentation(source: str) -> str:
             (first, column), (last, _) = token.start, token.end
             lines[first - 1 : last] = [lines[first - 1][:column] + '""'] + [""] * (last - first)
     return "\n".join(lines)
-
-
-def _without_lines(code: CodeType) -> CodeType:
-    """Its table of line numbers is a third of it; a traceback still names the functions."""
-    constants = tuple(_without_lines(item) if isinstance(item, CodeType) else item for item in code.co_consts)
-    return code.replace(co_consts=constants, co_linetable=b"")
-
-
-def _byte_code(name: str, source: str) -> bytes:
-    code = _without_lines(compile(source, name, "exec", dont_inherit=True, optimize=2))
-    source_hash = importlib.util.source_hash(source.encode())
-    return importlib.util.MAGIC_NUMBER + _UNCHECKED + source_hash + marshal.dumps(code)

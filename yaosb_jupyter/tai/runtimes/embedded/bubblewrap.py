@@ -12,7 +12,7 @@ from yaosb_jupyter.tai.runtimes.embedded.view import SETTINGS, SYSTEM, USER_ID, 
 WORKSPACE = "/workspace"
 RUN = "/run/yaosb"
 LINK_DIRECTORY = f"{RUN}/link"
-GUEST = f"{RUN}/guest.pyz"
+GUEST = f"{RUN}/guest.pyc"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from yaosb_jupyter.errors import RuntimeUnavailableError
-from yaosb_jupyter.link.blob import install_blob
+from yaosb_jupyter.link.program import install_program
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent
 from yaosb_jupyter.tai.runtimes.embedded.cgroups import Cgroups
 from yaosb_jupyter.tai.runtimes.embedded.options import Means
@@ -47,7 +47,7 @@ class HostFiles:
         ):
             (accounts / name).write_text(content)
             (accounts / name).chmod(0o644)
-        return cls(directory=directory, guest=install_blob(directory, compiled=True), accounts=accounts)
+        return cls(directory=directory, guest=install_program(directory), accounts=accounts)
 
     @classmethod
     def passable(cls, runtime_dir: Path) -> HostFiles:

@@ -15,7 +15,7 @@ import platformdirs
 from yaosb_jupyter.choices import Network
 from yaosb_jupyter.errors import RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.guest import landlock, seccomp
-from yaosb_jupyter.link.blob import guest_blob
+from yaosb_jupyter.link.program import guest_program
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent, RuntimeInfo
 from yaosb_jupyter.tai.runtimes.embedded import bubblewrap
 from yaosb_jupyter.tai.runtimes.embedded.cgroups import Cgroups, find_cgroups
@@ -91,7 +91,7 @@ def _look(options: EmbeddedOptions, runtime_dir: Path, state_dir: Path) -> _Grou
     if cgroups is not None:
         cgroups.sweep()
     # The answer hangs on all of this.
-    parts = (boot_id(), os.geteuid(), options, view, guest_blob(compiled=True), bwrap, cgroups, __version__)
+    parts = (boot_id(), os.geteuid(), options, view, guest_program(), bwrap, cgroups, __version__)
     key = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     cache = Path(platformdirs.user_cache_dir("yaosb")) / f"embedded-{parts[0][:8]}-{key}"
     return _Ground(runtime_dir=runtime_dir, store=store, view=view, cgroups=cgroups, bwrap=bwrap, cache=cache)
