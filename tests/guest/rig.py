@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,12 +80,17 @@ def new_link(directory: Path, key: str) -> GuestLink:
 
 @asynccontextmanager
 async def guest(
-    directory: Path, python: str = sys.executable, *, temporary: str = "/tmp", **config: Any
+    directory: Path,
+    python: str = sys.executable,
+    *,
+    temporary: str = "/tmp",
+    install: Callable[[Path], Path] = install_blob,
+    **config: Any,
 ) -> AsyncIterator[Guest]:
     key = new_key()
     link = new_link(directory, key)
     await link.listen()
-    process = await launch(directory, key, python, temporary=temporary, **config)
+    process = await launch(directory, key, python, temporary=temporary, install=install, **config)
     found = Guest(process=process, link=link, directory=directory, key=key)
     try:
         yield found
@@ -95,9 +100,15 @@ async def guest(
 
 
 async def launch(
-    directory: Path, key: str, python: str = sys.executable, *, temporary: str = "/tmp", **config: Any
+    directory: Path,
+    key: str,
+    python: str = sys.executable,
+    *,
+    temporary: str = "/tmp",
+    install: Callable[[Path], Path] = install_blob,
+    **config: Any,
 ) -> asyncio.subprocess.Process:
-    blob = await asyncio.to_thread(install_blob, directory)
+    blob = await asyncio.to_thread(install, directory)
     process = await asyncio.create_subprocess_exec(
         *(python, "-I", "-S", str(blob)),
         stdin=asyncio.subprocess.PIPE,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
@@ -20,6 +20,7 @@ from tests.contract.box import eventually
 from tests.guest.rig import Guest, guest, other_pythons
 from tests.rig.require import require
 from yaosb_jupyter.link.blob import PACKAGE, guest_blob, install_blob
+from yaosb_jupyter.link.program import install_program
 
 
 def test_the_blob_is_small() -> None:
@@ -32,12 +33,10 @@ def test_the_blob_is_the_same_each_time() -> None:
     assert guest_blob() == first
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_the_blob_holds_what_the_guest_imports_and_no_more(compiled: bool) -> None:
-    names = zipfile.ZipFile(io.BytesIO(guest_blob(compiled=compiled))).namelist()
-    suffix = ".pyc" if compiled else ".py"
-    assert {f"__main__{suffix}", f"{PACKAGE}/main{suffix}", f"{PACKAGE}/frames{suffix}"} <= set(names)
-    assert all(name.endswith(suffix) for name in names)
+def test_the_blob_holds_what_the_guest_imports_and_no_more() -> None:
+    names = zipfile.ZipFile(io.BytesIO(guest_blob())).namelist()
+    assert {"__main__.py", f"{PACKAGE}/main.py", f"{PACKAGE}/frames.py"} <= set(names)
+    assert all(name.endswith(".py") for name in names)
     assert len(names) == len(set(names))
 
 
@@ -87,12 +86,24 @@ async def _sleeps(running: Guest) -> bool:
     return any(process["command"] == "sleep 1000" for process in told["processes"])
 
 
-def test_the_compiled_form_runs_here(tmp_path: Path) -> None:
-    (tmp_path / "compiled").mkdir()
-    blob = install_blob(tmp_path / "compiled", compiled=True)
-    assert zipfile.is_zipfile(blob)
-    done = subprocess.run([sys.executable, "-I", "-S", str(blob)], input=b"", capture_output=True, timeout=20)
+@pytest.mark.parametrize("install", [install_blob, install_program])
+def test_a_start_loads_nothing_that_only_types_and_archives_need(
+    install: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    python = [sys.executable, "-I", "-S", "-X", "importtime"]
+    done = subprocess.run([*python, str(install(tmp_path))], input=b"", capture_output=True, timeout=20)
     assert b"whoever started this guest has gone" in done.stderr
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert {f"{PACKAGE}.main", f"{PACKAGE}.executions", "subprocess"} <= loaded
+    assert not loaded & {"typing", "tempfile", "dataclasses", "inspect", f"{PACKAGE}.files"}
+    if install is install_program:
+        assert not loaded & {"runpy", "zlib", "importlib.util"}
+
+
+async def test_the_program_serves_files_too(tmp_path: Path) -> None:
+    (tmp_path / "here").write_text("there")
+    async with guest(tmp_path, install=install_program) as running:
+        assert await running.link.call("files.stat", {"names": ["here"], "follow": True})
 
 
 def test_the_sources_lose_their_documentation_and_nothing_else() -> None:
