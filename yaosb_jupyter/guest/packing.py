@@ -13,6 +13,8 @@ from .manifest import BATCH, Digest, Stamp, digest_of, digest_of_open, is_same
 from .walk import Place, TreeError, walk
 
 MOST_TOLD = 1000
+READ_AHEAD = 2 << 20
+"""Bytes of the stream that are held until the total is known."""
 _CHANGED = (errno.ENOENT, errno.ELOOP, errno.ENXIO)
 
 
@@ -46,9 +48,13 @@ class Packer:
         try:
             status = os.fstat(top)
             if stat.S_ISDIR(status.st_mode):
-                if self._measured or self._there:
+                packed = self._pack_directory(top, status.st_mode)
+                if self._there:
                     yield from self._measure(top)
-                yield from self._pack_directory(top, status.st_mode)
+                    yield records.encode_total(self.total)
+                elif self._measured:
+                    yield from self._measure_by_packing(top, packed)
+                yield from packed
             elif (yield from self._is_there("", status, digest_of_open(top))):
                 self._put(records.encode(records.SKIP))
             else:
@@ -60,6 +66,23 @@ class Packer:
         finally:
             os.close(top)
 
+    def _measure_by_packing(self, top: int, packed: Iterator[bytes]) -> Iterator[bytes]:
+        """The beginning of ``packed`` and the total before it: so a small tree is walked but once."""
+        held: List[bytes] = []
+        size = 0
+        for piece in packed:
+            if piece:
+                held.append(piece)
+                size += len(piece)
+            if size > READ_AHEAD:
+                yield from self._measure(top)
+                break
+            yield b""
+        else:
+            self.total = self.done
+        yield records.encode_total(self.total)
+        yield from held
+
     def _measure(self, top: int) -> Iterator[bytes]:
         for place in walk(top, stats=True):
             if place.status is None or place.kind != records.FILE:
@@ -69,7 +92,6 @@ class Packer:
             ):
                 self.total += place.status.st_size
             yield b""
-        self._put(records.encode_total(self.total))
 
     def _is_there(self, path: str, status: os.stat_result, digest: Digest) -> Generator[bytes, None, bool]:
         stamp = self._there.get(path)

@@ -8,7 +8,6 @@ from collections.abc import Set
 from pathlib import Path
 
 from yaosb_jupyter.errors import LimitExceededError
-from yaosb_jupyter.guest import processes
 
 REGISTRY = Path("/var/lib/yaosb/uids")
 """One link for each user given out, to the workspace whose files are its; a link to nothing is free again."""
@@ -39,7 +38,7 @@ def give_user(uids: tuple[int, int], workspace: Path, registry: Path = REGISTRY)
 
 def _running_users() -> Set[int]:
     found = set()
-    for pid in processes.scan():
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - names only, twice as fast
         with contextlib.suppress(OSError):
             found.add(os.stat(f"/proc/{pid}").st_uid)  # noqa: PTH116
     return found
