@@ -163,8 +163,10 @@ class Environment:
             # One more for the guest itself, which is not the user's.
             group.limit(Limits(memory=spec.memory, cpus=spec.cpus, pids=spec.pids and spec.pids + 1))
         planned = plan(record, host.means, host.view, self._places, bwrap=host.bwrap, grouped=group is not None)
-        launched = launch.start(planned, host.store.log(spec.uid))
+        launched = launch.start(planned, host.store.log(spec.uid), host.launchers)
         try:
+            if planned.stage:
+                host.launchers.refill()  # while the guest starts, which takes longer
             if group is not None:
                 group.add(launched.guest.name.pid)
             self._save(process=launched.guest.name, stopping=False, reason="", exit_code=None)

@@ -13,6 +13,7 @@ from yaosb_jupyter.errors import RuntimeUnavailableError
 from yaosb_jupyter.link.program import install_program
 from yaosb_jupyter.tai.runtimes.base import EnvironmentEvent
 from yaosb_jupyter.tai.runtimes.embedded.cgroups import Cgroups
+from yaosb_jupyter.tai.runtimes.embedded.launchers import Launchers
 from yaosb_jupyter.tai.runtimes.embedded.options import Means
 from yaosb_jupyter.tai.runtimes.embedded.plan import Places
 from yaosb_jupyter.tai.runtimes.embedded.record import EnvironmentRecord, RecordStore
@@ -68,6 +69,7 @@ class EmbeddedHost:
     files: HostFiles
     store: RecordStore
     cgroups: Cgroups | None
+    launchers: Launchers
     tell: Callable[[EnvironmentEvent], None]
 
     def places(self, record: EnvironmentRecord) -> Places:

@@ -6,7 +6,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from typing import Any
 
 from yaosb_jupyter.errors import RuntimeUnavailableError
 from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle
+from yaosb_jupyter.tai.runtimes.embedded.launchers import Launchers
 
 START_TIMEOUT = 20.0
 _released: list[subprocess.Popen[bytes]] = []
-_LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,28 +51,48 @@ class Launched:
             pass  # it ended already, which its log explains
 
 
-def start(launch: Launch, log: Path) -> Launched:
+def start(launch: Launch, log: Path, launchers: Launchers) -> Launched:
     """Starts it up to where the guest waits. Raises `RuntimeUnavailableError` with what it complained of. Blocks."""
     _reap_released()
-    receiver, sender = os.pipe()
     try:
-        if launch.bubblewrapped:
-            argv = [launch.argv[0], "--info-fd", str(sender), *launch.argv[1:]]
-            child = _run(launch, argv, log, (sender,))
+        if launch.user is not None and launch.stage:
+            child, pid = _staged(launch, launch.user, log, launchers)
+        elif launch.bubblewrapped:
+            child, pid = _bubblewrapped(launch, log)
         else:
             child = _run(launch, launch.argv, log, ())
-        os.close(sender)
-        sender = -1
-        pid = _told_pid(receiver) if launch.bubblewrapped else child.pid
-    finally:
-        os.close(receiver)
-        if sender >= 0:
-            os.close(sender)
+            pid = child.pid
+    except OSError as error:
+        raise RuntimeUnavailableError(f"{launch.argv[0]} could not be started: {error}") from error
     guest = None if pid is None else ProcessHandle.of(pid)
     if guest is None:
         end(child)
         raise RuntimeUnavailableError(f"the sandbox could not be started: {complaint(log)}")
     return Launched(guest=guest, child=child)
+
+
+def _staged(
+    launch: Launch, user: tuple[int, int], log: Path, launchers: Launchers
+) -> tuple[subprocess.Popen[bytes], int | None]:
+    launcher = launchers.take()
+    launcher.order(launch.argv[1:], user=user, stage=launch.stage, log=log)
+    try:
+        return launcher.child, _told_pid(launcher.told)
+    finally:
+        os.close(launcher.told)
+
+
+def _bubblewrapped(launch: Launch, log: Path) -> tuple[subprocess.Popen[bytes], int | None]:
+    receiver, sender = os.pipe()
+    try:
+        try:
+            argv = [launch.argv[0], "--info-fd", str(sender), *launch.argv[1:]]
+            child = _run(launch, argv, log, (sender,))
+        finally:
+            os.close(sender)
+        return child, _told_pid(receiver)
+    finally:
+        os.close(receiver)
 
 
 def release(child: subprocess.Popen[bytes]) -> None:
@@ -103,26 +122,20 @@ def complaint(log: Path) -> str:
 
 def _run(launch: Launch, argv: Sequence[str], log: Path, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
     user: dict[str, Any] = {}
-    if launch.user is not None and launch.stage:
-        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), *map(str, launch.user), *launch.stage, "--"]
-        argv = [*launcher, *argv[1:]]
-    elif launch.user is not None:
+    if launch.user is not None:
         user = {"user": launch.user[0], "group": launch.user[1], "extra_groups": []}
     with log.open("wb") as complaints:
-        try:
-            return subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=complaints,
-                stderr=complaints,
-                env=dict(launch.env),
-                cwd=launch.directory,
-                pass_fds=fds,
-                start_new_session=True,
-                **user,
-            )
-        except OSError as error:
-            raise RuntimeUnavailableError(f"{argv[0]} could not be started: {error}") from error
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=complaints,
+            stderr=complaints,
+            env=dict(launch.env),
+            cwd=launch.directory,
+            pass_fds=fds,
+            start_new_session=True,
+            **user,
+        )
 
 
 def _told_pid(receiver: int) -> int | None:

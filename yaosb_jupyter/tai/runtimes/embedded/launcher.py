@@ -1,14 +1,16 @@
 """Run by a root daemon as a program of its own: drops to a sandbox's user, and takes along what that user cannot reach.
 
-``launcher.py UID GID PROGRAM LIBRARIES SOURCE... -- ARGUMENT...``: in a private mount namespace the program, the
-directory of its libraries (may be empty) and each source are bound to ``/tmp/N``, N their place in this list, whatever
-the rights of the directories above them. Then the program is run as UID with the arguments. Standard library only;
+``launcher.py FD`` waits for its order, a line of JSON on stdin; without one it ends. ``stage`` is the program of
+bubblewrap, the directory of its libraries (may be empty) and the sources: in a private mount namespace each is bound to
+``/tmp/N``, N its place in this list, whatever the rights of the directories above it. Then the program is run as
+``user`` (uid, gid) with ``argv``, told to say at FD what it starts; its outputs go to ``log``. Standard library only;
 started with ``-I -S``.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import stat
 import sys
@@ -21,10 +23,15 @@ _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def main(arguments: list[str]) -> None:
-    split = arguments.index("--")
-    uid, gid = int(arguments[0]), int(arguments[1])
-    sources, argv = arguments[2:split], arguments[split + 1 :]
+def main(info: str) -> None:
+    line = _read_line()
+    if not line:
+        return  # whoever started it has gone
+    order = json.loads(line)
+    (uid, gid), sources, argv = order["user"], order["stage"], order["argv"]
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
     _check(_libc.unshare(_CLONE_NEWNS), "a mount namespace of its own")
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     # Opened before the stage hides some of them.
@@ -43,7 +50,18 @@ def main(arguments: list[str]) -> None:
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     program = f"{STAGE}/0"
-    os.execve(program, [program, *argv], {"LD_LIBRARY_PATH": f"{STAGE}/1"} if sources[1] else {})
+    os.execve(program, [program, "--info-fd", info, *argv], {"LD_LIBRARY_PATH": f"{STAGE}/1"} if sources[1] else {})
+
+
+def _read_line() -> bytes:
+    """The next thing on stdin comes only when the program has spoken: nothing of it is read here."""
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 1 << 16)
+        if not piece:
+            return b""
+        line += piece
+    return line
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
@@ -59,4 +77,4 @@ def _check(result: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1])

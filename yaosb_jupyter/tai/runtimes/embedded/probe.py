@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,7 @@ from yaosb_jupyter.tai.runtimes.embedded.cgroups import Cgroups, find_cgroups
 from yaosb_jupyter.tai.runtimes.embedded.handles import boot_id
 from yaosb_jupyter.tai.runtimes.embedded.host import EmbeddedHost, HostFiles
 from yaosb_jupyter.tai.runtimes.embedded.isolation import Found, capabilities, isolation
+from yaosb_jupyter.tai.runtimes.embedded.launchers import Launchers
 from yaosb_jupyter.tai.runtimes.embedded.options import EmbeddedOptions, Means
 from yaosb_jupyter.tai.runtimes.embedded.record import RecordStore
 from yaosb_jupyter.tai.runtimes.embedded.trial import sweep_trials, try_host
@@ -43,7 +44,11 @@ async def probe_host(options: EmbeddedOptions, runtime_dir: Path, state_dir: Pat
     ground = await in_thread(_look, options, runtime_dir, state_dir)
     found = await in_thread(_read, ground.cache)
     if found is None:
-        found = await _try_all(options, ground)
+        try:
+            found = await _try_all(options, ground)
+        except BaseException:
+            await in_thread(ground.launchers.close)
+            raise
         await in_thread(_write, ground.cache, found)
     info = RuntimeInfo(
         kind="embedded",
@@ -68,6 +73,7 @@ class _Ground:
     cgroups: Cgroups | None
     bwrap: str | None
     cache: Path
+    launchers: Launchers = field(default_factory=Launchers)
 
     def host(self, means: Means, tell: Tell) -> EmbeddedHost:
         """Blocks."""
@@ -80,6 +86,7 @@ class _Ground:
             files=files,
             store=self.store,
             cgroups=self.cgroups,
+            launchers=self.launchers,
             tell=tell,
         )
 

@@ -218,6 +218,8 @@ class EmbeddedRuntime(Runtime):
     async def close(self) -> None:
         environments, self._environments = list(self._environments.values()), {}
         await asyncio.gather(*(environment.release() for environment in environments))
+        if self._probed is not None:
+            await in_thread(self._host.launchers.close)
         for queue in self._listeners:
             queue.put_nowait(None)
 
