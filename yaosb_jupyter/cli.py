@@ -118,7 +118,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     building.add_argument("names", nargs="*", metavar="NAME", help="base (the default), test, desktop, data")
     building.add_argument("--platform", help="linux/amd64 or linux/arm64 (default: the engine's own)")
-    building.add_argument("--push", metavar="REGISTRY", default="", help="push to it, as REGISTRY/sandbox-NAME:TAG")
+    building.add_argument(
+        "--push", type=_given, metavar="REGISTRY", default="", help="push to it, as REGISTRY/sandbox-NAME:TAG"
+    )
     building.add_argument("--rebuild", action="store_true", help="build what is there already, too")
     building.add_argument("--verbose", action="store_true", help="tell all that the builds print")
     building.set_defaults(run=_image_build)
@@ -137,6 +139,13 @@ def _parser() -> argparse.ArgumentParser:
     doctor = verbs.add_parser("doctor", parents=[told], help="tell what works here, and what to do where it does not")
     doctor.set_defaults(run=_doctor)
     return parser
+
+
+def _given(text: str) -> str:
+    """An empty one is a variable that was never set."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
 
 
 def _settings(args: argparse.Namespace) -> Settings:

@@ -65,6 +65,13 @@ def test_a_context_brings_its_certificates(tmp_path: Path) -> None:
         assert address.tls.key.endswith("key.pem")
 
 
+@pytest.mark.parametrize(("address", "context"), [("context://default", ""), ("local", "default")])
+def test_the_default_context_is_there_without_files(address: str, context: str, tmp_path: Path) -> None:
+    assert found(address, tmp_path, context=context) == found("local", tmp_path)
+    environ = {"DOCKER_HOST": "tcp://far:1", "DOCKER_CONTEXT": "work"}
+    assert found(address, tmp_path, environ=environ, context=context).host == "far"
+
+
 def test_an_unknown_context_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotAvailableError, match="'nowhere'"):
         found("context://nowhere", tmp_path)

@@ -65,6 +65,13 @@ def test_an_unknown_image_is_told_in_a_shell(tmp_path: Path) -> None:
     assert "there is no image 'nope' to build (known: base, test, desktop, data)" in done.stderr
 
 
+def test_a_registry_that_is_empty_is_refused(tmp_path: Path) -> None:
+    """A variable that was never set is no wish to push nowhere."""
+    done = build_in_a_shell("base", "--push", "", HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert "--push: it is empty" in done.stderr
+
+
 def test_without_a_docker_pool_the_way_out_is_told(tmp_path: Path) -> None:
     done = build_in_a_shell(HOME=str(tmp_path), YAO_TAI_ADDR="embedded")
     assert done.returncode == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,3 +114,9 @@ async def test_an_engine_that_was_asked_for_is_not_replaced(tmp_path: Path) -> N
         await open_host(spec, runtime_dir=tmp_path)
     assert caught.value.pool == "mine"
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("value", [None, 5, b"local", "a\0b"])
+def test_what_is_no_text_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="address="):
+        parse_address(value)

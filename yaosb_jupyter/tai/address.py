@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from yaosb_jupyter.checks import check_text
 from yaosb_jupyter.errors import InvalidOptionError
 
 LOCAL_NAMES: Final = frozenset({"local", "localhost", "127.0.0.1", "::1", "[::1]"})
@@ -50,6 +51,7 @@ class Address:
 
 def parse_address(address: str) -> Address:
     """Raises `InvalidOptionError` naming what is accepted. Reads nothing and reaches nothing."""
+    check_text("address", address)
     text = address.strip()
     if not text:
         return Address(kind=Kind.CHOOSE, text="")

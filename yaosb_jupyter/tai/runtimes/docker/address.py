@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from yaosb_jupyter.errors import InvalidOptionError, NotAvailableError, RuntimeUnavailableError
 from yaosb_jupyter.tai.runtimes.docker.options import DockerOptions
 
+_DEFAULT_CONTEXT = "default"
 _ACCEPTED = "accepted: local, unix:///PATH, tcp://HOST[:PORT], context://NAME"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -73,20 +74,27 @@ def resolve(address: str, options: DockerOptions, *, environ: Mapping[str, str],
     """
     config = Path(environ.get("DOCKER_CONFIG") or home / ".docker")
     if address.startswith("context://"):
-        return _from_context(address.removeprefix("context://"), config)
+        return _of_context(address.removeprefix("context://"), options, environ, home, config)
     if address in ("", "local", *_LOOPBACK):
         return _local(options, environ, home, config)
     return _parse(address, _tls(options, environ), "")
 
 
 def _local(options: DockerOptions, environ: Mapping[str, str], home: Path, config: Path) -> EngineAddress:
-    if options.context:
-        return _from_context(options.context, config)
+    context = options.context
+    if not context and not environ.get("DOCKER_HOST"):
+        context = environ.get("DOCKER_CONTEXT") or _read_json(config / "config.json").get("currentContext", "")
+    return _of_context(context or _DEFAULT_CONTEXT, options, environ, home, config)
+
+
+def _of_context(
+    name: str, options: DockerOptions, environ: Mapping[str, str], home: Path, config: Path
+) -> EngineAddress:
+    """The default one has no files: it is DOCKER_HOST, or the platform's socket."""
+    if name != _DEFAULT_CONTEXT:
+        return _from_files(name, config)
     if host := environ.get("DOCKER_HOST"):
         return _parse(host, _tls(options, environ), "DOCKER_HOST")
-    context = environ.get("DOCKER_CONTEXT") or _read_json(config / "config.json").get("currentContext", "")
-    if context and context != "default":
-        return _from_context(context, config)
     return EngineAddress(path=str(_platform_socket(environ, home)))
 
 
@@ -97,7 +105,7 @@ def _platform_socket(environ: Mapping[str, str], home: Path) -> Path:
     return next((path for path in (system, *others) if path.exists()), system)
 
 
-def _from_context(name: str, config: Path) -> EngineAddress:
+def _from_files(name: str, config: Path) -> EngineAddress:
     digest = hashlib.sha256(name.encode()).hexdigest()
     endpoint = _read_json(config / "contexts/meta" / digest / "meta.json").get("Endpoints", {}).get("docker", {})
     if not endpoint.get("Host"):
