@@ -118,9 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     building.add_argument("names", nargs="*", metavar="NAME", help="base (the default), test, desktop, data")
     building.add_argument("--platform", help="linux/amd64 or linux/arm64 (default: the engine's own)")
-    building.add_argument(
-        "--push", type=_given, metavar="REGISTRY", default="", help="push to it, as REGISTRY/sandbox-NAME:TAG"
-    )
+    building.add_argument("--push", type=_given, metavar="REGISTRY", help="push to it, as REGISTRY/sandbox-NAME:TAG")
     building.add_argument("--rebuild", action="store_true", help="build what is there already, too")
     building.add_argument("--verbose", action="store_true", help="tell all that the builds print")
     building.set_defaults(run=_image_build)
@@ -291,7 +289,7 @@ def _image_build(args: argparse.Namespace) -> int:
     order = Order(
         images=[image_named(name) for name in args.names or ["base"]],
         platform=Platform.parse(args.platform) if args.platform else None,
-        push=args.push,
+        push=args.push or "",
         rebuild=args.rebuild,
         verbose=args.verbose,
     )

@@ -259,7 +259,7 @@ def test_a_desktop_that_is_not_there_is_told(notebook: Notebook) -> None:
     notebook.run("%sandbox create lab")
     notebook.run("%sandbox vnc --show")
     assert notebook.value.url == ""
-    assert repr(notebook.value).startswith("lab: there is no desktop; with one, on Docker: yaosb image build desktop")
+    assert repr(notebook.value).startswith("lab: there is no desktop; on Docker: yaosb image build desktop")
     assert "--vnc" in notebook.value._repr_html_()
     assert "<iframe" not in notebook.value._repr_html_()
 

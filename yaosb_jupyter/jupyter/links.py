@@ -53,7 +53,7 @@ class DesktopLink:
 
 
 _NO_DESKTOP = {
-    VncStatus.NOT_SUPPORTED: "there is no desktop; with one, on Docker: yaosb image build desktop, %sandbox create NAME --vnc",
+    VncStatus.NOT_SUPPORTED: "there is no desktop; on Docker: yaosb image build desktop, %sandbox create NAME --vnc",
     VncStatus.UNAVAILABLE: "its desktop cannot be seen: is it running?",
 }
 
