@@ -72,6 +72,21 @@ class EachVolume(FileByFile, LocalVolume):
         await asyncio.to_thread(self._set_time, path, mtime)
         return info
 
+    async def put_directory(self, path: str, *, mode: int) -> None:
+        await asyncio.to_thread(self._make_directory, split_path(path), mode)
+
+    def _make_directory(self, names: tuple[str, ...], mode: int) -> None:
+        with path_errors("/".join(names)):
+            try:
+                self._files.stat(names)
+                there = True
+            except FileNotFoundError:
+                there = False
+            fd = self._files.make_directory(names)
+            if not there:
+                Path(f"/proc/self/fd/{fd}").chmod(mode | 0o700)
+            os.close(fd)
+
     def _set_time(self, path: str, mtime: int) -> None:
         with path_errors(path):
             fd, _ = self._files.open_file(split_path(path))

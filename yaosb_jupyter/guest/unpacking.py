@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Iterator, List, NamedTuple, Optional, Protocol, Set
 
 from . import records
-from .confined import NEW_DIRECTORY_MODE, READ_DIRECTORY, ConfinedDirectory, Names
+from .confined import READ_DIRECTORY, ConfinedDirectory, Names
 from .frames import Buffer
 from .packing import MOST_TOLD
 from .staging import StagedDirectory, StagedFile
@@ -159,7 +159,7 @@ class Unpacker:
         if above:
             _note(above, status.st_ino)
         if fresh:
-            os.fchmod(fd, mode | 0o700 if above else NEW_DIRECTORY_MODE)  # whatever our umask
+            os.fchmod(fd, mode | 0o700)  # whatever our umask; we have to fill it
             self._destination.give(fd, status)
 
     def _begin(self, name: str, mode: int) -> None:

@@ -129,3 +129,25 @@ async def test_rename_moves_and_replaces(volume: Volume, hostile: Path) -> None:
     assert (hostile / "moved/link").readlink() == Path("moved/b")
     with pytest.raises(PathError):
         await volume.rename("moved", "moved/itself")
+
+
+@pytest.mark.parametrize("rig", [*DIRECT, "daemon", "streamed", "each"], indirect=True)
+async def test_a_copied_directory_keeps_its_mode_and_one_that_is_there_its_own(
+    volume: Volume, hostile: Path, here: Path
+) -> None:
+    (here / "private/in").mkdir(parents=True)
+    (here / "private/file").write_bytes(b"x")
+    for path, mode in (("private/in", 0o711), ("private", 0o700)):
+        (here / path).chmod(mode)
+    await volume.push(here / "private", "new/copy")
+    await volume.pull("new/copy", here / "made/back")
+    for top, made in ((hostile / "new", hostile / "new/copy"), (here / "made", here / "made/back")):
+        modes = [stat.S_IMODE(path.stat().st_mode) for path in (top, made, made / "in")]
+        assert modes == [0o755, 0o700, 0o711]
+    for top in (hostile / "there", here / "there"):
+        top.mkdir()
+        top.chmod(0o750)
+    await volume.push(here / "private", "there")
+    await volume.pull("new/copy", here / "there")
+    for top in (hostile / "there", here / "there"):
+        assert stat.S_IMODE(top.stat().st_mode) == 0o750

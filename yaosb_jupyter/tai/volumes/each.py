@@ -26,6 +26,10 @@ class FileByFile(Volume):
     async def put(self, path: str, content: AsyncIterable[bytes], *, mode: int | None, mtime: int) -> FileInfo:
         """`write`, with the file's time in nanoseconds since 1970."""
 
+    async def put_directory(self, path: str, *, mode: int) -> None:  # noqa: ARG002 - for those that can
+        """`mkdir`; one that is made gets the mode, for its owner at least so that it can be filled."""
+        await self.mkdir(path)
+
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
         return await self.put(path, content, mode=mode, mtime=time.time_ns())
 
@@ -126,7 +130,7 @@ class _Unpacking:
                 continue
             if record.kind == records.ENTER:
                 self._names.append(record.name)
-                await self._volume.mkdir(self._path())
+                await self._volume.put_directory(self._path(), mode=record.mode)
             elif record.kind == records.LEAVE and self._names:
                 self._names.pop()
             elif record.kind not in (records.TOTAL, records.SKIP):
