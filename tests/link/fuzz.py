@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
 import tempfile
 from collections import Counter
@@ -24,7 +25,10 @@ with atheris.instrument_imports(include=["yaosb_jupyter.guest", "yaosb_jupyter.l
     from yaosb_jupyter.guest import frames
     from yaosb_jupyter.link.commands import GuestCommands
     from yaosb_jupyter.link.connection import Connection, Stream
+    from yaosb_jupyter.link.door import ComeIn, Door
     from yaosb_jupyter.link.exec import CommandResult, exit_status
+    from yaosb_jupyter.link.guest import GuestLink
+    from yaosb_jupyter.link.handover import SHOWN, Handover
 
 PING = frames.encode(frames.PING, 0, b"there?")
 PONG = frames.Frame(frames.PONG, 0, b"there?")
@@ -150,6 +154,51 @@ class Nowhere(asyncio.Transport):
         self.closing = True
 
 
+class Nothing(Door):
+    """Nobody comes by it but whom the fuzzer lets in."""
+
+    @property
+    def is_open(self) -> bool:
+        return True
+
+    async def open(self, come_in: ComeIn, *, unless_served: bool = False) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def fuzz_hello(fuzzed: Any) -> None:
+    """Whatever a HELLO holds, it becomes the link, hands something over, or is refused; the link answers afterwards."""
+
+    async def run() -> None:
+        link = GuestLink(Nothing(), "key", sandbox="s")
+        hello: dict[str, Any] = {"major": frames.MAJOR, "key": "key", "instance": "one"}
+        for name in ("major", "minor", "key", "features", "instance", SHOWN, "offset"):
+            match fuzzed.ConsumeIntInRange(0, 5):
+                case 0:
+                    hello[name] = ODD[fuzzed.ConsumeIntInRange(0, len(ODD) - 1)]
+                case 1:
+                    hello[name] = fuzzed.ConsumeUnicode(4)
+                case 2:
+                    hello[name] = fuzzed.ConsumeInt(9)
+        hello.update({SHOWN: "a", "offset": fuzzed.ConsumeInt(9)} if fuzzed.ConsumeBool() else {})
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        with link.commands.handovers.expected(Handover("a"), lambda: True), theirs:
+            theirs.sendall(frames.encode_json(frames.HELLO, 0, hello) + fuzzed.ConsumeBytes(40))
+            await loop.connect_accepted_socket(link._protocol, ours)
+            for _ in range(4):
+                await asyncio.sleep(0)
+        transport, protocol = Nowhere(), link._protocol()
+        assert isinstance(protocol, Connection)
+        protocol.connection_made(transport)
+        protocol.data_received(frames.encode_json(frames.HELLO, 0, {"major": frames.MAJOR, "key": "key"}) + PING)
+        assert PONG in frames.Decoder().feed(transport.written)
+        protocol.connection_lost(None)
+        await link.close()
+
+    loop.run_until_complete(run())
+
+
 def fuzz_host(fuzzed: Any) -> None:
     """After whatever a guest said, a host has ended the connection or answers."""
 
@@ -162,7 +211,11 @@ def fuzz_host(fuzzed: Any) -> None:
         connection.connection_made(transport)
         connection.data_received(HELLO)
         connection.open("exec")
-        connection.data_received(fuzzed.ConsumeBytes(500))
+        for _ in range(fuzzed.ConsumeIntInRange(0, 8)):
+            if not transport.closing:
+                connection.data_received(_answered(fuzzed))
+        if not transport.closing:
+            connection.data_received(fuzzed.ConsumeBytes(500))
         await asyncio.sleep(0)
         if not transport.closing:
             transport.written, connection._decoder = b"", frames.Decoder()
@@ -174,7 +227,24 @@ def fuzz_host(fuzzed: Any) -> None:
     loop.run_until_complete(run())
 
 
-TARGETS = [fuzz_decoder, fuzz_messages, fuzz_guest, fuzz_host]
+def _answered(fuzzed: Any) -> bytes:
+    """A frame as a guest might send it, of a stream that is there more often than not."""
+    stream = fuzzed.ConsumeIntInRange(0, 5)
+    match fuzzed.ConsumeIntInRange(0, 6):
+        case 0:
+            return frames.encode_json(frames.OPEN, stream, {"op": "accept", "service": "grpc"})
+        case 1:
+            return frames.encode_credit(stream, fuzzed.ConsumeIntInRange(0, 2**32 - 1))
+        case 2:
+            return frames.encode_json(frames.CLOSE, stream, {["result", "error", "x"][fuzzed.ConsumeIntInRange(0, 2)]: {}})
+        case 3:
+            return frames.encode_json(frames.MESSAGE, stream, {"started": 1})
+        case 4:
+            return frames.encode(fuzzed.ConsumeIntInRange(0, 14), stream)
+    return frames.encode(frames.DATA, stream, fuzzed.ConsumeBytes(12))
+
+
+TARGETS = [fuzz_decoder, fuzz_messages, fuzz_guest, fuzz_host, fuzz_hello]
 
 
 def fuzz(data: bytes) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from yaosb_jupyter.guest import dial, frames, later, processes
+from yaosb_jupyter.guest import dial, frames, handover, later, processes
 from yaosb_jupyter.guest.executions import Executions
 from yaosb_jupyter.guest.link import Link
 from yaosb_jupyter.guest.listen import Listeners
@@ -88,6 +88,7 @@ class InProcessGuest:
         self._undo.callback(_end_listening, listeners)
         self._service.offer(listeners.operations())
         self._service.offer(later.operations(self.loop, workdir))
+        self._service.offer(handover.operations(self.loop, executions, os.path.join(workdir, "nobody"), {}))
         self.connect()
 
     @property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterable, AsyncIterator
-from typing import Any, cast
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import Any, TypeVar, cast
 
 from yaosb_jupyter.errors import ProtocolError
 
@@ -13,6 +13,8 @@ PIECE = 2**16
 _MAX_HEAD = 2**16
 _MAX_SMALL_BODY = 2**20
 _MAX_EARLY = 2**20
+
+_P = TypeVar("_P", bound=asyncio.Protocol)
 
 
 class Connection:
@@ -75,23 +77,44 @@ class Connection:
         pairs = (line.partition(":") for line in lines)
         return Response(status, {name.strip().lower(): value.strip() for name, _, value in pairs}, self._reader)
 
-    async def hand_over(self, protocol: asyncio.Protocol) -> None:
-        """Lets ``protocol`` have all that comes from here on; it ends the connection."""
+    async def hand_over(self, make: Callable[[], _P]) -> _P:
+        """Makes a protocol that has all that comes from here on, and ends the connection.
+
+        Raises `ConnectionError` where that has ended already: then none is made, for nobody would tell it.
+        """
         transport = cast(asyncio.Transport, self._writer.transport)
         transport.pause_reading()
-        early = asyncio.ensure_future(self._reader.read(_MAX_EARLY))
-        await asyncio.sleep(0)  # what has come is given at once
+        early = await self._come_already()
+        if transport.is_closing() or self._reader.at_eof():
+            raise ConnectionResetError(f"it ended at once: {early[:500].decode(errors='replace')}")
         self._handed_over = True
+        protocol = make()
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
-        if early.done():
-            protocol.data_received(early.result())
-        early.cancel()
+        if early:
+            protocol.data_received(early)
         transport.resume_reading()
+        return protocol
+
+    async def _come_already(self) -> bytes:
+        """What was read and is not taken yet."""
+        found = b""
+        while not self._reader.at_eof():
+            reading = asyncio.ensure_future(self._reader.read(_MAX_EARLY))
+            try:
+                await asyncio.sleep(0)  # what has come is given at once
+                if not reading.done():
+                    break
+                found += reading.result()
+            finally:
+                reading.cancel()
+        return found
 
     async def aclose(self) -> None:
         """Ends the connection at once; the engine sees both directions closed."""
-        self._writer.transport.abort()
+        transport = self._writer.transport
+        if not transport.is_closing() or transport.get_write_buffer_size():  # else it has ended
+            transport.abort()
         if self._handed_over:
             return  # its protocol is told
         try:

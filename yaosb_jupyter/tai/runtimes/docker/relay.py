@@ -75,10 +75,9 @@ class RelayDoor(Door):
         connection = await self._engine.upgrade(
             self._engine.target("exec", made["Id"], "start"), {"Detach": False, "Tty": False}, sandbox=self._runtime_id
         )
-        carried = _Unwrapped(come_in(), connection)
         try:
             await connection.write(knock(self._key).encode())
-            await connection.hand_over(carried)
+            carried = await connection.hand_over(lambda: _Unwrapped(come_in(), connection))
         except ConnectionError as error:
             log.debug("the relay to %s broke: %s", self._runtime_id, error)
             await connection.aclose()
