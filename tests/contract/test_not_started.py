@@ -81,6 +81,7 @@ async def test_x7_an_argument_that_is_too_long_is_told(box: Box) -> None:
         await box.run("echo", "x" * 200_000)
 
 
+@pytest.mark.parametrize("host", EVERY, indirect=True)
 async def test_x18_a_full_sandbox_is_told_with_the_way_out(make_box: MakeBox, info: RuntimeInfo) -> None:
     if Capability.PIDS_LIMIT not in info.capabilities:
         return

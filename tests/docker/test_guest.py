@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.box import Box, eventually, receive_until
+from tests.contract.box import Box, eventually, mark, receive_until
 from tests.docker.conftest import MakeBox, MakeImage, OpenRuntime
 from tests.rig.require import NOPYTHON_IMAGE
 from yaosb_jupyter.choices import Status
-from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError
+from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError, SandboxLostError
 from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
 
@@ -138,13 +138,21 @@ async def test_beside_the_images_own_main_process(
     assert (await box.sh('echo "$WORD"; tr "\\0" " " < /proc/1/cmdline')).stdout.startswith(b"user's\n")
     guests = await guest_pids(box)
     assert len(guests) == 1
-    # Another takes its place.
-    await box.sh(f"kill -9 {guests[0]}", user="root")
+    await kill_guest(box)
     assert await by_guest(box)
+    assert await guest_pids(box) != guests
     await box.stop()
     await box.start()
     assert await by_guest(box)
     assert len(await guest_pids(box)) == 1
+
+
+async def kill_guest(box: Box) -> None:
+    """From inside. Another takes its place, by itself."""
+    stream = await box.stream("sh", "-c", "kill -9 $PPID")
+    async with asyncio.timeout(20):
+        with pytest.raises(SandboxLostError):
+            await stream.wait()
 
 
 async def guest_pids(box: Box) -> Sequence[int]:
@@ -189,7 +197,46 @@ async def test_a_stop_by_someone_else_is_told_at_once(runtime: DockerRuntime, ma
     with pytest.raises(NotRunningError):
         await box.sh("true")
     async with asyncio.timeout(10):
-        await stream.aclose()
+        with pytest.raises(SandboxLostError, match="was stopped while"):
+            await stream.wait()
+
+
+async def test_a_command_that_ends_well_at_a_stop_has_its_result(runtime: DockerRuntime, make_box: MakeBox) -> None:
+    box = await make_box(runtime)
+    stream = await box.stream("sh", "-c", "trap 'echo saved; exit 3' TERM; echo up; while :; do sleep 0.05; done")
+    await receive_until(stream, b"up")
+    await docker("stop", "--time", "5", box.runtime_id)
+    await receive_until(stream, b"saved")
+    assert (await stream.wait()).exit_code == 3
+
+
+async def test_what_a_lost_guest_ran_is_ended_by_the_next(
+    runtime: DockerRuntime, make_box: MakeBox, make_image: MakeImage
+) -> None:
+    """Its caller was told that it is lost, and may run it again."""
+    box = await make_box(runtime, image=await make_image('CMD ["sleep", "1000"]'), cmd=("image",))
+    number = mark()
+    stream = await box.stream("sh", "-c", f"trap '' TERM; setsid sleep {number} & echo up; sleep {number}")
+    await receive_until(stream, b"up")
+    await kill_guest(box)
+    with pytest.raises(SandboxLostError):
+        await stream.wait()
+
+    async def ended() -> bool:
+        return not await box.pids_of(number)
+
+    await eventually(ended, what="the commands of the guest before have ended")
+
+
+async def test_an_image_whose_own_process_ends_at_once_is_no_error_of_the_guests(
+    runtime: DockerRuntime, make_box: MakeBox, make_image: MakeImage
+) -> None:
+    box = await make_box(runtime, image=await make_image('CMD ["true"]'), cmd=("image",))
+
+    async def stopped() -> bool:
+        return (await box.runtime.inspect(box.runtime_id)).status is Status.STOPPED
+
+    await eventually(stopped)
 
 
 async def test_x15_a_paused_one_is_told_and_goes_on(runtime: DockerRuntime, make_box: MakeBox) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.errors import (
+    CommandNotFoundError,
     ImageNotFoundError,
     InvalidOptionError,
     LimitExceededError,
@@ -19,9 +20,10 @@ from yaosb_jupyter.errors import (
     ProtocolError,
     RuntimeUnavailableError,
     SandboxError,
+    UnavailableError,
 )
 from yaosb_jupyter.tai.runtimes.docker.demux import Demultiplexer, Report, ReportFinder
-from yaosb_jupyter.tai.runtimes.docker.failures import api_error, pull_error
+from yaosb_jupyter.tai.runtimes.docker.failures import api_error, pull_error, start_error
 from yaosb_jupyter.tai.runtimes.docker.images import check_name, split_reference
 from yaosb_jupyter.tai.runtimes.docker.options import UidRange
 from yaosb_jupyter.tai.runtimes.docker.probe import lan_gateway
@@ -155,6 +157,14 @@ def test_what_the_engine_refuses() -> None:
     assert isinstance(
         api_error(500, "driver failed: Bind for 0.0.0.0:80 failed: port is already allocated"), ValueError
     )
+
+
+def test_why_an_exec_did_not_start() -> None:
+    assert isinstance(start_error("cannot exec in a stopped state: unknown", "s"), NotRunningError)
+    full = "OCI runtime exec failed: unable to start container process: read init-p: connection reset by peer"
+    assert isinstance(start_error(full, "s"), LimitExceededError)
+    assert isinstance(start_error('exec: "sh": executable file not found in $PATH', "s"), CommandNotFoundError)
+    assert isinstance(start_error("something else", "s"), UnavailableError)
 
 
 def test_the_hosts_gateway_is_read() -> None:

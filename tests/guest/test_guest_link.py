@@ -19,7 +19,7 @@ from tests.guest.rig import Guest, guest, new_link
 from yaosb_jupyter.errors import AuthError, CommandNotFoundError, NotRunningError, SandboxLostError
 from yaosb_jupyter.guest import frames, processes
 from yaosb_jupyter.link.commands import exec_request
-from yaosb_jupyter.link.connection import Connection, RemoteError, Stream, dial_unix
+from yaosb_jupyter.link.connection import Connection, Handler, RemoteError, Stream, dial_unix
 from yaosb_jupyter.link.guest import MAX_STRANGERS
 from yaosb_jupyter.options import ExecOptions
 
@@ -186,17 +186,19 @@ class Killable:
 
 
 @asynccontextmanager
-async def fake_guest(directory: Path, answer: dict[str, Any] | None) -> AsyncIterator[Guest]:
-    """Has the key, and gives one answer to everything, or none."""
+async def fake_guest(
+    directory: Path, answer: dict[str, Any] | None, serve: Handler | None = None
+) -> AsyncIterator[Guest]:
+    """Has the key, and gives one answer to everything, or none; or serves as it is told."""
 
-    async def serve(stream: Stream) -> None:
+    async def give(stream: Stream) -> None:
         if answer is None:
             await asyncio.Event().wait()
         stream.close(answer)
 
     link = new_link(directory, "key")
     await link.listen()
-    connection = await dial_unix(directory / "link.sock", {"key": "key"}, serve)
+    connection = await dial_unix(directory / "link.sock", {"key": "key"}, serve or give)
     process: Any = Killable(connection)
     try:
         yield Guest(process=process, link=link, directory=directory, key="key")
@@ -221,6 +223,16 @@ async def test_a_guest_that_ignores_a_cancel_is_killed(tmp_path: Path, monkeypat
         stream = await running.exec("true")
         await stream.cancel(0.1)
         assert running.killed == 1
+
+
+async def test_an_endless_refusal_is_told_as_far_as_one_reads(tmp_path: Path) -> None:
+    async def serve(stream: Stream) -> None:
+        stream.fail({"code": "NotFoundError", "message": "m" * 900_000})
+
+    async with fake_guest(tmp_path, None, serve) as running:
+        with pytest.raises(SandboxLostError) as told:
+            await (await running.exec("true")).wait()
+    assert len(str(told.value)) < 1000
 
 
 RESULT = {"exit_code": 0, "signal": None, "duration": 1.0, "timed_out": False}

@@ -236,7 +236,9 @@ def _answered(fuzzed: Any) -> bytes:
         case 1:
             return frames.encode_credit(stream, fuzzed.ConsumeIntInRange(0, 2**32 - 1))
         case 2:
-            return frames.encode_json(frames.CLOSE, stream, {["result", "error", "x"][fuzzed.ConsumeIntInRange(0, 2)]: {}})
+            return frames.encode_json(
+                frames.CLOSE, stream, {["result", "error", "x"][fuzzed.ConsumeIntInRange(0, 2)]: {}}
+            )
         case 3:
             return frames.encode_json(frames.MESSAGE, stream, {"started": 1})
         case 4:

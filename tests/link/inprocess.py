@@ -88,7 +88,7 @@ class InProcessGuest:
         self._undo.callback(_end_listening, listeners)
         self._service.offer(listeners.operations())
         self._service.offer(later.operations(self.loop, workdir))
-        self._service.offer(handover.operations(self.loop, executions, os.path.join(workdir, "nobody"), {}))
+        self._service.offer(handover.operations(self.loop, executions, f"{workdir}/nobody", {}))
         self.connect()
 
     @property

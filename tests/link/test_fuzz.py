@@ -22,13 +22,15 @@ from yaosb_jupyter.options import ExecOptions
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+"""What JSON has; others end the link."""
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers() | FINITE | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=6,
 )
 IDS = st.sampled_from(["a", "b", "c"])
-NUMBERS = st.integers(-3, 2**70) | st.floats() | st.sampled_from([0, 1, 2, 15, 80])
+NUMBERS = st.integers(-3, 2**70) | FINITE | st.sampled_from([0, 1, 2, 15, 80])
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "exec_id": IDS,
     "exec_ids": st.lists(IDS, max_size=3),
@@ -146,7 +148,7 @@ hostile_messages = st.one_of(
 )
 hostile_frames = st.one_of(
     st.builds(lambda content: (frames.MESSAGE, json.dumps(content).encode()), hostile_messages),
-    st.tuples(st.sampled_from([frames.DATA, frames.DATA_ERR]), st.binary(min_size=1, max_size=9)),
+    st.tuples(st.sampled_from([frames.DATA, frames.DATA_ERR, frames.MESSAGE]), st.binary(min_size=1, max_size=9)),
     st.tuples(st.just(frames.EOF), st.just(b"")),
     st.builds(lambda count: (frames.CREDIT, count.to_bytes(4, "big")), st.integers(0, 2**32 - 1)),
     st.builds(

@@ -32,6 +32,10 @@ SANDBOX_CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
     "port='x'": lambda sandbox: sandbox.dial("x"),
     "process_count='x'": lambda sandbox: sandbox.heartbeat(active=True, process_count="x"),
     "tail='x'": lambda sandbox: anext(sandbox.logs(tail="x")),
+    "grace=nan": lambda sandbox: sandbox.command("any").kill(float("nan")),
+    "signum=0": lambda sandbox: sandbox.command("any").signal(0),
+    "grace=-1": lambda sandbox: sandbox.stream("true").cancel(-1),
+    "signum=65": lambda sandbox: sandbox.stream("true").signal(65),
     "offset='x'": lambda sandbox: sandbox.files.read("i", offset="x"),
 }
 

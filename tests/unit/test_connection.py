@@ -363,6 +363,16 @@ async def test_the_reason_of_the_end_is_told(listen: Listen) -> None:
         await stream.receive()
 
 
+async def test_the_reason_of_the_end_is_told_as_far_as_one_reads(listen: Listen) -> None:
+    peer = await listen()
+    client = await dial_unix(peer.path, {})
+    peer.accepted[0].write(frames.encode_json(frames.GOAWAY, 0, {"reason": "r" * 100_000}))
+    await client.wait_closed()
+    with pytest.raises(ConnectionError) as told:
+        client.open("wait")
+    assert len(str(told.value)) <= 1000
+
+
 async def test_closing_waits_until_the_handlers_have_cleaned_up(listen: Listen) -> None:
     cleaned = False
     began = asyncio.Event()

@@ -60,6 +60,13 @@ def test_any_payload_is_an_object_or_a_frame_error(payload: bytes) -> None:
         pass
 
 
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_is_a_frame_error(word: str) -> None:
+    """A timer that is due at NaN would hold up all others."""
+    with pytest.raises(FrameError, match="no number"):
+        frames.decode_json(b'{"grace": %b}' % word.encode())
+
+
 def test_deep_json_is_a_frame_error() -> None:
     with pytest.raises(FrameError, match="JSON"):
         frames.decode_json(b"[" * 100_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-from yaosb_jupyter.core.command import CommandStream
+from yaosb_jupyter.core.command import CommandStream, check_grace, check_signal
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.errors import NotFoundError
 from yaosb_jupyter.types import CommandInfo, ExitStatus
@@ -67,9 +67,11 @@ class AsyncCommand:
 
     async def signal(self, signum: int) -> None:
         """Sends a signal to it and all its descendants. Nothing happens after its end."""
+        check_signal(signum)
         await self._service.control(self._sandbox, self._id, signal=signum)
 
     async def kill(self, grace: float = 2.0) -> ExitStatus:
         """Ends it and all its descendants: SIGTERM, after ``grace`` seconds SIGKILL. Returns when they are gone."""
+        check_grace(grace)
         await self._service.control(self._sandbox, self._id, grace=grace)
         return await self.wait()

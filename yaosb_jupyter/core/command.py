@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Generic, Self
 
+from yaosb_jupyter.checks import check_number
 from yaosb_jupyter.choices import ExecChannel
 from yaosb_jupyter.core.output import decoder
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.options import TerminalSize
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.types import Exit, ExitStatus, Output, Text
+
+MAX_GRACE = 86400.0
 
 
 class CommandStream(Generic[Text]):
@@ -81,6 +84,7 @@ class CommandStream(Generic[Text]):
 
     async def signal(self, signum: int) -> None:
         """Sends a signal to the command and all its descendants."""
+        check_signal(signum)
         await (await self._opened()).signal(signum)
 
     async def resize(self, columns: int, rows: int) -> None:
@@ -89,6 +93,7 @@ class CommandStream(Generic[Text]):
 
     async def cancel(self, grace: float = 2.0) -> None:
         """Ends the command and all its descendants: SIGTERM, after ``grace`` seconds SIGKILL."""
+        check_grace(grace)
         await (await self._opened()).cancel(grace)
 
     async def wait(self) -> ExitStatus:
@@ -108,6 +113,16 @@ class CommandStream(Generic[Text]):
         if self._inner is None:
             self._inner = await self._begin()
         return self._inner
+
+
+def check_signal(signum: object) -> None:
+    """Raises `InvalidOptionError`."""
+    check_number("signum", signum, 1, 64)
+
+
+def check_grace(grace: object) -> None:
+    """Raises `InvalidOptionError`."""
+    check_number("grace", grace, 0, MAX_GRACE, whole=False)
 
 
 def take_now(stream: CommandStream[Text]) -> Output[Text] | None:

@@ -149,7 +149,7 @@ class Usage:
         if not entry.lock.locked():  # else somebody is stopping or removing it, and its status tells
             await self._refresh(entry)
         record = entry.record
-        if record.status is Status.RUNNING and entry in self._state.table:
+        if record.status in (Status.RUNNING, Status.PAUSED) and entry in self._state.table:
             return cause
         why = record.status_reason or _ENDS.get(record.status, f"it is {record.status.value}")
         gone = entry not in self._state.table or record.status in (Status.REMOVING, Status.REMOVED)

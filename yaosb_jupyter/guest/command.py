@@ -225,9 +225,8 @@ class Command:
 def marked(exec_id: str, table: Optional[processes.Table] = None, known: Iterable[int] = ()) -> Set[int]:
     """The living processes that were started with the mark of a command, without the ``known`` ones."""
     table = processes.scan() if table is None else table
-    mark = ("%s=%s" % (MARK, exec_id)).encode()
     unknown = processes.alive(set(table).difference(known, {os.getpid()}), table)
-    return {pid for pid in unknown if processes.has_variable(pid, mark)}
+    return {pid for pid in unknown if processes.has_variable(pid, MARK.encode(), exec_id.encode())}
 
 
 def sweep(loop: Loop, find: Callable[[], Set[int]], grace: float, then: Callable[[], None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections import deque
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Deque, Dict, List, Optional
 
 CANCEL_GRACE = 2.0
+STOPPED = (128 + signal.SIGTERM, 128 + signal.SIGKILL)
+"""How a command ends that is ended with its sandbox."""
 TOKENS = 64
 NOTE = 256
 """Room that a message needs."""
@@ -44,6 +47,8 @@ class Execution:
         self.ring = Ring()
         self.result: Optional[Dict[str, Any]] = None
         self.deadline: Optional[float] = None
+        self.ending = False
+        self._stopped = False
         self._argv = argv
         self._left = left
         self._ended = ended
@@ -89,9 +94,18 @@ class Execution:
 
     def done(self, result: Dict[str, Any]) -> None:
         self.result = result
+        self._stopped = self.ending and result["exit_code"] in STOPPED
         for reader in [*self._readers, *self._waiters]:
             reader.pump()
         self._ended(self)
+
+    def tell_end(self, stream: Stream) -> None:
+        """Its result; of one that was ended with the sandbox, that it was."""
+        assert self.result is not None
+        if self._stopped:
+            stream.fail("SandboxLostError", "the sandbox was stopped while the command ran")
+        else:
+            stream.close(self.result)
 
     def taken(self, upto: int) -> None:
         """The host has this much of the output for good."""
@@ -233,7 +247,7 @@ class Reader(Handler):
                 return
         if self._execution.result is not None:
             self._execution.leave(self)
-            self.stream.close(self._execution.result)
+            self._execution.tell_end(self.stream)
 
     def writable(self) -> None:
         if self.wants_output:

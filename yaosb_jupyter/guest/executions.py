@@ -60,6 +60,11 @@ class Executions:
             if execution.deadline is not None:
                 self._expect_reader(execution, min(CLIENT_PATIENCE, self._patience))
 
+    def ending(self) -> None:
+        """The sandbox is stopping: what this ends is told so."""
+        for execution in self._known.values():
+            execution.ending = True
+
     # Operations
 
     def _exec(self, stream: Stream, request: Dict[str, Any]) -> None:

@@ -81,14 +81,18 @@ def encode_credit(stream: int, count: int) -> bytes:
 
 
 def decode_json(payload: Buffer) -> Dict[str, Any]:
-    """The object in ``payload``. Raises `FrameError` for anything else."""
+    """The object in ``payload``. Raises `FrameError` for anything else, and for NaN, which no clock goes on with."""
     try:
-        message = json.loads(bytes(payload))
+        message = json.loads(bytes(payload), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise FrameError("a control message is not JSON: %s" % error) from None
     if not isinstance(message, dict):
         raise FrameError("a control message is not an object")
     return message
+
+
+def _no_number(word: str) -> None:
+    raise ValueError("%s is no number" % word)
 
 
 def decode_credit(payload: Buffer) -> int:

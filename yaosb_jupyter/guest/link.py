@@ -280,6 +280,8 @@ class Link:
             self._meet(frame)
         elif frame.kind == frames.OPEN:
             self._open(frame)
+        elif frame.kind == frames.HELLO:
+            raise frames.FrameError("a second HELLO")
         elif frame.kind == frames.PING:
             self.write(frames.encode(frames.PONG, 0, frame.payload))
         elif frame.kind == frames.GOAWAY:

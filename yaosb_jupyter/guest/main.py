@@ -4,7 +4,8 @@ The line: ``socket`` path to dial, ``reception`` the abstract socket where the h
 also tells a second guest of a sandbox that it is one too many; ``key`` for the HELLO, ``workdir``, ``workspace`` where
 that is another directory, ``cmd`` and ``env`` of the main process if there is to be one and ``own_outputs`` if that
 writes to the guest's, ``starter`` the program that starts the image's services, ``confinement`` and ``limits`` (see
-`confinement`) for the commands, ``patience`` seconds that these go on without a link.
+`confinement`) for the commands, ``patience`` seconds that these go on without a link, ``inherits`` true where an
+earlier guest may have left commands behind.
 The environment of the commands is the guest's own with what each asks for.
 """
 
@@ -77,6 +78,7 @@ def main() -> int:
                 link.goodbye("ended")
                 loop.stop(code)
 
+        executions.ending()
         service.end(leave)
 
     loop.on_signal(signal.SIGTERM, lambda: end(0))
@@ -125,6 +127,8 @@ def _meet_host(config: Dict[str, Any], loop: Loop, link: Link, service: Service)
             Reception(loop, config["reception"], config["knock"].encode(), take)
         except OSError:
             return False
+    if config.get("inherits"):
+        service.end_leftovers()
     if "socket" in config:
         link.dial()
     return True

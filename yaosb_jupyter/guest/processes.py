@@ -9,7 +9,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterable, Sequence, Set, TypeAlias
+    from typing import Callable, Dict, Iterable, Optional, Sequence, Set, TypeAlias
 
 DEAD = frozenset("ZXx")
 
@@ -87,11 +87,12 @@ def command_line(pid: int) -> str:
     return raw.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
 
 
-def has_variable(pid: int, variable: bytes) -> bool:
-    """Whether the process was started with ``NAME=value``."""
+def has_variable(pid: int, name: bytes, value: Optional[bytes] = None) -> bool:
+    """Whether the process was started with that variable, of that value if one is given."""
+    wanted = name + b"=" if value is None else b"%b=%b\0" % (name, value)
     try:
         with open("/proc/%d/environ" % pid, "rb") as file:
-            return variable in file.read().split(b"\0")
+            return b"\0" + wanted in b"\0" + file.read()
     except OSError:
         return False
 

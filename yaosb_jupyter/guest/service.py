@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import frames, processes
-from .command import KILL_GRACE, Command
+from .command import KILL_GRACE, MARK, Command
 from .link import Stream
 from .logs import LogStream, Ring
 from .loop import Loop
@@ -131,6 +131,15 @@ class Service:
         pattern = re.compile(request["pattern"])
         grace = float(request.get("grace", KILL_GRACE))
         matching = {pid for pid in self._inhabitants() if pattern.search(processes.command_line(pid))}
+        self._end(matching, grace, lambda left: stream.close({"pids": sorted(matching), "left": sorted(left)}))
+
+    def end_leftovers(self) -> None:
+        """Commands of an earlier guest of this sandbox: nobody can take them up any more. Before any of its own."""
+        others = set(processes.scan()) - {os.getpid()}
+        self._end({pid for pid in others if processes.has_variable(pid, MARK.encode())}, KILL_GRACE, lambda _: None)
+
+    def _end(self, matching: Set[int], grace: float, then: Callable[[Set[int]], None]) -> None:
+        """SIGTERM, after ``grace`` seconds SIGKILL; ``then`` is told what is left, being another user's."""
         _terminate(matching)
         table = processes.scan()
         started = {pid: table[pid].started for pid in matching if pid in table}
@@ -145,7 +154,7 @@ class Service:
                 self._loop.later(0.01, look)
                 return
             processes.kill_all(left)
-            stream.close({"pids": sorted(matching), "left": sorted(left())})
+            then(left())
 
         look()
 

@@ -36,6 +36,11 @@ Kill = Callable[[], Awaitable[None]]
 class Link(Protocol):
     """The part of a `GuestLink` that is needed here."""
 
+    @property
+    def resting(self) -> bool: ...
+
+    def silent(self, cause: str) -> SandboxError: ...
+
     async def connected(self, timeout: float) -> Connection:
         """The link, waited for. Raises `SandboxLostError`."""
 
@@ -103,7 +108,7 @@ class GuestCommands:
         except RemoteError as error:
             raise refused(error, self._sandbox) from error
         except (ConnectionError, TimeoutError) as error:
-            raise SandboxLostError(f"its guest did not answer: {error!r}", sandbox=self._sandbox) from error
+            raise self._link.silent(str(error) or "no answer in time") from error
         return self._stream(conversation, handover, timeout=None, kill=kill)
 
     def _stream(
@@ -124,6 +129,7 @@ class GuestCommands:
             control=control or functools.partial(self._act, exec_id),
             sweep=functools.partial(self._sweep, exec_id),
             take=functools.partial(self._take, handover),
+            resting=lambda: self._link.resting,
             ended=None if conversation.background else lambda: self._acknowledge(exec_id),
         )
 
@@ -191,7 +197,7 @@ class GuestCommands:
                     with contextlib.suppress(ConnectionError):
                         return await connection.call(op, arguments)
         except TimeoutError as error:
-            raise SandboxLostError("its guest did not answer", sandbox=self._sandbox) from error
+            raise self._link.silent("no answer in time") from error
         except RemoteError as error:
             raise refused(error, self._sandbox) from error
         except FrameError as error:

@@ -34,6 +34,8 @@ MAX_LOST = 2 * frames.WINDOW
 """Bytes that may still arrive for a stream after its end: what was under way."""
 MAX_IDLE = 10_000
 """Frames within a second that cost their sender no credit."""
+MAX_REASON = 1000
+"""Characters of why a connection ends."""
 _FREE = frozenset({frames.PING, frames.PONG, frames.CREDIT, frames.CANCEL})
 
 
@@ -148,7 +150,7 @@ class Connection(asyncio.Protocol):
 
     async def close(self, reason: str = "closed") -> None:
         """Ends the connection and waits until it has, and what served its streams too. Idempotent."""
-        self._goodbye({"reason": reason[:1000]})
+        self._goodbye({"reason": reason[:MAX_REASON]})
         if self._transport is not None:
             await self.wait_closed()
 
@@ -332,7 +334,7 @@ class Connection(asyncio.Protocol):
     def _abort(self, error: Exception) -> None:
         if self._reason is None:
             self._reason = error
-        self._goodbye({"reason": str(error)[:1000], "code": type(error).__name__})
+        self._goodbye({"reason": str(error)[:MAX_REASON], "code": type(error).__name__})
 
     def _hello_overdue(self) -> None:
         self._abort(ProtocolError("the other side did not say HELLO in time"))
@@ -345,7 +347,7 @@ class Connection(asyncio.Protocol):
 
 def farewell(message: Mapping[str, Any]) -> Exception:
     """What a GOAWAY means."""
-    reason = str(message.get("reason", "the other side ended the connection"))
+    reason = str(message.get("reason", "the other side ended the connection"))[:MAX_REASON]
     match message.get("code"):
         case "AuthError":
             return AuthError(reason)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
-from yaosb_jupyter.errors import NotAvailableError, PortUnavailableError, ProtocolError, SandboxError, SandboxLostError
+from yaosb_jupyter.errors import NotAvailableError, PortUnavailableError, ProtocolError, SandboxError
 from yaosb_jupyter.link.carry import FAILURES, CarriedByteStream
 from yaosb_jupyter.link.connection import Connection
 from yaosb_jupyter.link.stream import RemoteError
@@ -14,14 +15,14 @@ PATIENCE = 15.0
 """Longer than the guest's own."""
 
 
-async def dial(connection: Connection, port: int, *, sandbox: str) -> ByteStream:
-    """A TCP connection to a port of the sandbox's loopback.
+async def dial(connection: Connection, port: int, *, sandbox: str, silent: Callable[[str], SandboxError]) -> ByteStream:
+    """A TCP connection to a port of the sandbox's loopback. ``silent`` makes the error for a guest without an answer.
 
     Raises `PortUnavailableError`, `SandboxLostError`, `NotAvailableError` where the guest is too old for it.
     """
 
     def told(error: Exception) -> SandboxError:
-        return _told(error, sandbox)
+        return _told(error, sandbox) if isinstance(error, RemoteError) else silent(str(error) or "no answer in time")
 
     try:
         stream = connection.open("dial", {"port": port})
@@ -41,9 +42,7 @@ async def dial(connection: Connection, port: int, *, sandbox: str) -> ByteStream
     return CarriedByteStream(stream, end=stream.abandon, told=told)
 
 
-def _told(error: Exception, sandbox: str) -> SandboxError:
-    if not isinstance(error, RemoteError):
-        return SandboxLostError(f"its guest did not answer: {error!r}", sandbox=sandbox)
+def _told(error: RemoteError, sandbox: str) -> SandboxError:
     match error.code:
         case "PortUnavailableError":
             return PortUnavailableError(str(error)[:500], sandbox=sandbox, hint="is a server running there?")

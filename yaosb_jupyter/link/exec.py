@@ -23,6 +23,7 @@ from yaosb_jupyter.errors import (
     UnavailableError,
 )
 from yaosb_jupyter.guest import frames
+from yaosb_jupyter.link.patience import Resting
 from yaosb_jupyter.link.resume import Conversation
 from yaosb_jupyter.link.stream import RemoteError
 from yaosb_jupyter.options import TerminalSize
@@ -78,6 +79,8 @@ def refused(error: RemoteError, sandbox: str) -> SandboxError:
             return UnavailableError(str(error)[:500], sandbox=sandbox, hint=_FULL)
         case "NotRunningError":
             return NotRunningError(str(error)[:500], sandbox=sandbox, hint="start it again when it has stopped")
+        case "SandboxLostError":
+            return SandboxLostError(str(error)[:500], sandbox=sandbox, hint="start it again")
         case "NotFoundError":
             hint = "the last 32 that ended in the background are kept, until the sandbox stops"
             return NotFoundError(str(error)[:500], sandbox=sandbox, hint=hint)
@@ -87,11 +90,16 @@ def refused(error: RemoteError, sandbox: str) -> SandboxError:
 def _not_started(error: RemoteError, sandbox: str) -> SandboxError:
     message, number = str(error)[:500], error.fields.get("errno")
     if number == errno.EAGAIN:
-        return LimitExceededError(f"its limit on processes is reached ({message})", sandbox=sandbox, hint=_FULL)
+        return no_more_processes(message, sandbox)
     if number in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
         return UnavailableError(message, sandbox=sandbox, hint=_FULL)
     code = 126 if error.fields.get("exit_code") == 126 else 127
     return CommandNotFoundError(message, exit_code=code, sandbox=sandbox, hint=_start_hint(message, number, code))
+
+
+def no_more_processes(told: str, sandbox: str) -> LimitExceededError:
+    """What a command meets in a sandbox that is full of them."""
+    return LimitExceededError(f"its limit on processes is reached ({told})", sandbox=sandbox, hint=_FULL)
 
 
 def too_large(what: str, error: frames.FrameError, sandbox: str) -> InvalidOptionError:
@@ -125,7 +133,7 @@ class GuestExecStream(ExecStream):
     The guest is not trusted: where it does not end a command in time, ``kill`` ends the whole environment. ``ended``
     is told that its end is known here; None for a command in the background, which goes on when this is closed.
     ``sweep`` ends within so many seconds what the command leaves behind, ``take`` takes over the pipe of its stdout,
-    while what it is given agrees.
+    while what it is given agrees. A guest that is ``resting`` cannot keep to them, which costs nobody anything.
     """
 
     def __init__(
@@ -138,6 +146,7 @@ class GuestExecStream(ExecStream):
         control: Control,
         sweep: Callable[[float], Awaitable[None]],
         take: Callable[[Callable[[], bool]], Awaitable[OutputPipe | None]],
+        resting: Resting,
         ended: Callable[[], None] | None,
     ) -> None:
         self._conversation = conversation
@@ -146,6 +155,7 @@ class GuestExecStream(ExecStream):
         self._control = control
         self._sweep = sweep
         self._take = take
+        self._resting = resting
         self._tell_ended = ended
         self._outcome: ExitStatus | SandboxError | None = None
         self._backstop = asyncio.ensure_future(self._watch(timeout)) if timeout else None
@@ -221,11 +231,20 @@ class GuestExecStream(ExecStream):
                     self._conversation.forgo_output()
                     await self.wait()
             except TimeoutError:
+                if self._resting():
+                    self._leave_resting()
+                    return
                 await self._kill()
                 await self.wait()
             with contextlib.suppress(TimeoutError):  # the link may be broken
                 async with asyncio.timeout(grace + BACKSTOP):
                     await self._sweep(grace)
+
+    def _leave_resting(self) -> None:
+        """It has been asked, and does it when it goes on."""
+        message, hint = "it is paused: the command is ended when it goes on", "start it to go on"
+        self._settle(NotRunningError(message, sandbox=self._sandbox, hint=hint))
+        self._conversation.abandon()
 
     async def _end(self, grace: float) -> None:
         while self._outcome is None:
@@ -256,8 +275,10 @@ class GuestExecStream(ExecStream):
         while waits and away < MOST_AWAY and conversation.offset < most:
             before = conversation.offset
             away = away + BACKSTOP if conversation.resuming else 0.0
+            rests = self._resting()
             await asyncio.sleep(BACKSTOP)
-            waits = bool(conversation.unread) or conversation.resuming or conversation.offset > before
+            rests = rests or self._resting()
+            waits = rests or bool(conversation.unread) or conversation.resuming or conversation.offset > before
         if self._outcome is None:
             await self._kill()
 
@@ -277,8 +298,9 @@ class GuestExecStream(ExecStream):
         return refused(error, self._sandbox)
 
     def _vanished(self, cause: Exception) -> SandboxLostError:
+        why = str(cause.message if isinstance(cause, SandboxError) else cause)[:500]
         lost = SandboxLostError(
-            f"the sandbox vanished while a command ran ({cause.message if isinstance(cause, SandboxError) else cause})",
+            f"the sandbox vanished while a command ran ({why})",
             sandbox=self._sandbox,
             hint="it was stopped or removed, or its processes were killed; see its status",
         )
@@ -286,6 +308,9 @@ class GuestExecStream(ExecStream):
         return lost
 
     def _settle(self, outcome: ExitStatus | SandboxError) -> None:
+        """The first one counts: who receives hears last of what has been given up."""
+        if self._outcome is not None:
+            return
         self._outcome = outcome
         self._conversation.end()
         if self._backstop is not None:

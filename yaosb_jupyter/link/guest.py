@@ -37,7 +37,7 @@ class GuestLink:
 
     Whoever else connects - code in the sandbox can reach the door - learns nothing and changes nothing. A guest that
     falls silent loses its link, unless it is ``resting``: told by whoever knows that it stands still. ``services`` of
-    this host can be reached from inside.
+    this host can be reached from inside. ``on_link`` is told of each new link, ``on_loss`` that one has ended.
     """
 
     def __init__(
@@ -47,12 +47,14 @@ class GuestLink:
         *,
         sandbox: str,
         on_link: Callable[[Connection], None] | None = None,
+        on_loss: Callable[[], None] | None = None,
         services: GuestServices | None = None,
     ) -> None:
         self._door = door
         self._key = key
         self._sandbox = sandbox
         self._on_link = on_link
+        self._on_loss = on_loss
         self._services = services
         self._connection: Connection | None = None
         self._strangers: set[Connection] = set()
@@ -95,20 +97,27 @@ class GuestLink:
 
     async def dial(self, port: int) -> ByteStream:
         """Connects to a port inside. Raises `PortUnavailableError`, `SandboxLostError`."""
-        return await dial(await self.connected(CALL_TIMEOUT), port, sandbox=self._sandbox)
+        return await dial(await self.connected(CALL_TIMEOUT), port, sandbox=self._sandbox, silent=self.silent)
 
     async def call(
         self, operation: str, arguments: Mapping[str, Any], timeout: float = CALL_TIMEOUT
     ) -> Mapping[str, Any]:
-        """Raises `SandboxLostError` or `RemoteError`; `InvalidOptionError` for arguments that are too large."""
+        """Raises `SandboxLostError` or `RemoteError`; `NotRunningError` where it is paused meanwhile;
+        `InvalidOptionError` for arguments that are too large."""
         connection = await self.connected(timeout)
         try:
             async with asyncio.timeout(timeout):
                 return await connection.call(operation, arguments)
         except (ConnectionError, TimeoutError) as error:
-            raise SandboxLostError(f"its guest did not answer: {error!r}", sandbox=self._sandbox) from error
+            raise self.silent(str(error) or "no answer in time") from error
         except FrameError as error:
             raise too_large(f"{operation!r}", error, self._sandbox) from error
+
+    def silent(self, cause: str) -> SandboxError:
+        """The error for a guest that gave no answer."""
+        if self.resting:
+            return NotRunningError("it is paused", sandbox=self._sandbox, hint="start it to go on")
+        return SandboxLostError(f"its guest did not answer: {cause}", sandbox=self._sandbox)
 
     async def close(self, reason: str = "") -> None:
         """Stops listening and lets go of the guest, which dials on. Idempotent; there is no way back.
@@ -187,6 +196,8 @@ class GuestLink:
         self._strangers.discard(connection)
         if connection is self._connection:
             self._linked.clear()
+            if self._on_loss is not None and not self._closed:
+                self._on_loss()
 
 
 class _TurnedAway(asyncio.Protocol):

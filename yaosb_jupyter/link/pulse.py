@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 from yaosb_jupyter.link.connection import Connection
+from yaosb_jupyter.link.patience import Resting
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +15,7 @@ PATIENCE = 15.0
 """How long an answer may take: a sandbox with a small share of the CPU, or short of memory, is slow."""
 
 
-async def watch(connection: Connection, *, resting: Callable[[], bool], sandbox: str) -> None:
+async def watch(connection: Connection, *, resting: Resting, sandbox: str) -> None:
     """Asks for a sign of life until the connection ends, and ends it where none comes.
 
     While ``resting`` none is expected.

@@ -15,7 +15,7 @@ from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.guest import frames
 from yaosb_jupyter.guest.ring import Ring
 from yaosb_jupyter.link.connection import Farewell
-from yaosb_jupyter.link.stream import Stream
+from yaosb_jupyter.link.stream import Stream, message_of
 
 PAUSE = 0.02
 """Seconds between two attempts, should each new connection break at once."""
@@ -118,7 +118,7 @@ class Conversation:
                 return None
             kind, payload = item
             if kind == frames.MESSAGE:
-                self._note(frames.decode_json(payload))
+                self._note(message_of(payload))
             elif kind != frames.EOF:
                 self.offset += len(payload)
                 return item
@@ -251,7 +251,8 @@ class Conversation:
             self._refill.cancel()
 
     def abandon(self) -> None:
-        """Lets go at once, of a side that goes on without this one."""
+        """Lets go at once, of a side that goes on without this one: whoever receives is told that it has ended."""
+        self._given_up = True
         self.end()
         self._stream.abandon()
 

@@ -19,6 +19,14 @@ MAX_UNACKNOWLEDGED_ITEMS = 1024
 """Small pieces are acknowledged sooner: to whoever must keep them they cost more than their bytes."""
 
 
+def message_of(payload: bytes) -> dict[str, Any]:
+    """What a MESSAGE holds. Raises `ProtocolError`."""
+    try:
+        return frames.decode_json(payload)
+    except frames.FrameError as error:
+        raise ProtocolError(str(error)) from error
+
+
 class Outlet(Protocol):
     """Where a stream's frames go; not `writable` while the transport's buffer is full."""
 
@@ -138,7 +146,7 @@ class Stream:
         kind, payload = item
         if kind != frames.MESSAGE:
             raise ProtocolError("data arrived where a message was expected")
-        return frames.decode_json(payload)
+        return message_of(payload)
 
     async def result(self) -> Mapping[str, Any]:
         """What the other side closed with; drops what was not received. Raises `RemoteError`."""

@@ -6,7 +6,6 @@ answers is waited for only so long.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import math
 import os
@@ -33,6 +32,7 @@ from yaosb_jupyter.guest.confined import Entry
 from yaosb_jupyter.guest.records import MAX_NAME, RecordError, checked_name
 from yaosb_jupyter.guest.walk import TreeError
 from yaosb_jupyter.link.connection import Connection, RemoteError, Stream
+from yaosb_jupyter.link.patience import Resting, awake, never
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.paths import file_info, path_errors, split_named, split_path
 from yaosb_jupyter.types import FileEvent, FileInfo
@@ -65,11 +65,17 @@ class _Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkVolume(Volume):
-    """Files through a link. ``connect`` gives its connection; it raises `SandboxLostError` where there is none."""
+    """Files through a link. ``connect`` gives its connection; it raises `SandboxLostError` where there is none.
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], *, sandbox: str = "") -> None:
+    While the guest is ``resting`` no answer is expected.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Awaitable[Connection]], *, sandbox: str = "", resting: Resting = never
+    ) -> None:
         self._connect = connect
         self._sandbox = sandbox
+        self._resting = resting
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         left = math.inf if size is None else size
@@ -205,7 +211,7 @@ class LinkVolume(Volume):
 
     async def _patient(self, answer: Awaitable[T], path: str, *, forever: bool = False) -> T:
         try:
-            async with asyncio.timeout(None if forever else PATIENCE):
+            async with awake(None if forever else PATIENCE, self._resting):
                 with self._errors(path):
                     return await answer
         except TimeoutError:

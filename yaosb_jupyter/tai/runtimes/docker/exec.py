@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import secrets
 import signal as signals
 import time
@@ -20,11 +19,20 @@ from dataclasses import replace
 from typing import ClassVar
 
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.errors import CommandNotFoundError, NotFoundError, SandboxError, SandboxLostError, UnavailableError
+from yaosb_jupyter.errors import (
+    CommandNotFoundError,
+    NotFoundError,
+    NotRunningError,
+    SandboxError,
+    SandboxLostError,
+    UnavailableError,
+)
+from yaosb_jupyter.link.exec import no_more_processes
 from yaosb_jupyter.options import ExecOptions
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 from yaosb_jupyter.tai.runtimes.docker.demux import Demultiplexer, Report, ReportFinder
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+from yaosb_jupyter.tai.runtimes.docker.failures import start_error
 from yaosb_jupyter.tai.runtimes.docker.http import Connection
 from yaosb_jupyter.tai.runtimes.docker.processes import Processes, Tree
 from yaosb_jupyter.tai.runtimes.docker.scripts import MARKER, WRAPPER, WRAPPER_NAME
@@ -39,11 +47,6 @@ _LOST_SECONDS = 0.3
 _MAX_PENDING = 2**24
 _PIECE = 2**20
 _MAX_ARGUMENT = 2**17
-_NOT_STARTED = re.compile(
-    r"executable file not found|no such file or directory|permission denied|not a directory|"
-    r"unable to find (?:user|group)|exec format error|is a directory|no matching entries"
-)
-_NO_DIRECTORY = re.compile(r'chdir to cwd \("(?P<path>.*)"\) set in config.json failed: (?P<why>[^:]*)')
 
 
 async def start_exec(
@@ -253,6 +256,8 @@ class DockerExecStream(ExecStream):
 
     async def _learn_end(self) -> None:
         """The stream ended without a report: it could not start, was killed with its wrapper, or all is gone."""
+        if self._is_over:
+            return  # it was ended here
         for channel, finder in self._finders.items():
             if channel not in self._reports:
                 self._keep(channel, finder.rest())
@@ -267,17 +272,16 @@ class DockerExecStream(ExecStream):
             return
         code = 137 if state["ExitCode"] is None else int(state["ExitCode"])
         if not state.get("Pid") and code in (126, 127):
-            await self._fail(self._not_started(code))
+            words = self._words_of_engine().decode(errors="replace").strip()
+            await self._fail(start_error(words, self._tree.runtime_id))
         elif await self._container_ended():
             await self._fail(lost)
         else:
             await self._end_without_report(code)
 
     async def _end_without_report(self, code: int) -> None:
-        if code <= 128:  # the wrapper's own end, which it never comes to otherwise
-            message = "the command could not be started inside"
-            hint = "the sandbox may have as many processes as its limit allows"
-            await self._fail(UnavailableError(message, sandbox=self._tree.runtime_id, hint=hint))
+        if code <= 128:  # the wrapper's own end, which it comes to only where it cannot fork
+            await self._fail(no_more_processes("the command could not be started inside", self._tree.runtime_id))
         else:
             await self._end_with(code)
 
@@ -287,21 +291,6 @@ class DockerExecStream(ExecStream):
 
     def _words_of_engine(self) -> bytes:
         return self._preface or b""
-
-    def _not_started(self, code: int) -> SandboxError:
-        message = self._words_of_engine().decode(errors="replace").strip()
-        if not _NOT_STARTED.search(message):
-            return UnavailableError(f"the engine could not start the command: {message}", sandbox=self._tree.runtime_id)
-        code = 126 if "permission denied" in message else 127
-        hint = None
-        if 'exec: "sh"' in message:
-            hint = "the image has no sh, which running commands needs"
-        elif directory := _NO_DIRECTORY.search(message):
-            code, hint = 126, "make the directory, mend its rights, or choose another cwd"
-            message = f"working directory {directory['path']}: {directory['why']}"
-        elif "passwd file" in message or "unable to find" in message:
-            hint = "name a user that the image has, or UID or UID:GID"
-        return CommandNotFoundError(message, exit_code=code, sandbox=self._tree.runtime_id, hint=hint)
 
     async def _container_ended(self) -> bool:
         """Whether the container ended too; the engine may tell of the command a moment before the container."""
@@ -338,6 +327,9 @@ class DockerExecStream(ExecStream):
             try:
                 found = await self._processes.end_tree(self._tree, self.ending_signal, grace if not attempt else 0)
             except SandboxError as error:
+                if await self._processes.is_paused(self._tree.runtime_id):
+                    await self._leave_paused(expired=expired)
+                    return
                 _log.warning("a command in %s could not be ended yet: %s", self._tree.runtime_id, error)
                 resists = True
             else:
@@ -353,6 +345,13 @@ class DockerExecStream(ExecStream):
         with suppress(SandboxError):
             await self._engine.call(lambda client: client.kill(self._tree.runtime_id))
         await self._read_to_end()
+
+    async def _leave_paused(self, *, expired: bool) -> None:
+        """It is killed, as it will find when it goes on; who waits for more than its timeout is told."""
+        self._ending = None
+        if not expired and not self._is_over:
+            message, hint = "it is paused: the command is ended when it goes on", "start it to go on"
+            await self._fail(NotRunningError(message, sandbox=self._tree.runtime_id, hint=hint))
 
     def _tell_timed_out(self, ended: bool) -> None:
         """Nothing was there to be ended: the command had run to its end, only its output had not been taken."""

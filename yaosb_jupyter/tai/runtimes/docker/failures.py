@@ -6,13 +6,16 @@ import re
 
 from yaosb_jupyter.errors import (
     AlreadyExistsError,
+    CommandNotFoundError,
     ImageNotFoundError,
     InvalidOptionError,
     NotFoundError,
     NotRunningError,
     RuntimeUnavailableError,
     SandboxError,
+    UnavailableError,
 )
+from yaosb_jupyter.link.exec import no_more_processes
 
 _NOT_RUNNING = re.compile(
     r"is not running|is paused|is restarting|is not started|cannot exec in a stopped|marked for removal"
@@ -28,6 +31,13 @@ NO_REGISTRY = re.compile(
 _NO_IMAGE = re.compile(
     r"manifest unknown|not found|does not exist|name unknown|no matching manifest|access denied", re.I
 )
+_NOT_STARTED = re.compile(
+    r"executable file not found|no such file or directory|permission denied|not a directory|"
+    r"unable to find (?:user|group)|exec format error|is a directory|no matching entries"
+)
+_NO_PROCESSES = re.compile(r"read init-p: connection reset|resource temporarily unavailable|cannot fork")
+"""The first is how the engine's own process inside tells that it was refused another one."""
+_NO_DIRECTORY = re.compile(r'chdir to cwd \("(?P<path>.*)"\) set in config.json failed: (?P<why>[^:]*)')
 _BAD_NAME = re.compile(r"invalid reference format|must be lowercase|invalid tag format|invalid repository name", re.I)
 
 
@@ -66,6 +76,25 @@ def pull_error(image: str, message: str, status: int = 0) -> SandboxError:
     if _NO_IMAGE.search(text) or status == 404:
         return ImageNotFoundError(f"there is no image {image!r}: {text}", hint="check its name and tag")
     return RuntimeUnavailableError(f"{image!r} could not be pulled: {text}")
+
+
+def start_error(message: str, sandbox: str) -> SandboxError:
+    """Why an engine exec did not start, as the engine says in place of its output."""
+    if _NOT_RUNNING.search(message):
+        return NotRunningError(message, sandbox=sandbox, hint="start it first")
+    if _NO_PROCESSES.search(message):
+        return no_more_processes(message, sandbox)
+    if not _NOT_STARTED.search(message):
+        return UnavailableError(f"the engine could not start the command: {message}", sandbox=sandbox)
+    code, hint = (126 if "permission denied" in message else 127), None
+    if 'exec: "sh"' in message:
+        hint = "the image has no sh, which running commands needs"
+    elif directory := _NO_DIRECTORY.search(message):
+        code, hint = 126, "make the directory, mend its rights, or choose another cwd"
+        message = f"working directory {directory['path']}: {directory['why']}"
+    elif "passwd file" in message or "unable to find" in message:
+        hint = "name a user that the image has, or UID or UID:GID"
+    return CommandNotFoundError(message, exit_code=code, sandbox=sandbox, hint=hint)
 
 
 def unreachable(address: object, cause: object) -> RuntimeUnavailableError:

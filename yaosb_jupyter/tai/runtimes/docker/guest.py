@@ -52,6 +52,7 @@ class ContainerGuest:
         self._door: Door | None = None
         self._link: GuestLink | None = None
         self._telling: asyncio.Task[None] | None = None
+        self._seeing: asyncio.Task[None] | None = None
         self._paused = False
 
     @property
@@ -178,8 +179,18 @@ class ContainerGuest:
             self._door = RelayDoor(self._engine, self._runtime_id, key)
         services = GuestServices(self._services, self._facts.directory.name) if self._services else None
         self._key = key
-        self._link = GuestLink(self._door, key, sandbox=self._runtime_id, services=services)
+        self._link = GuestLink(self._door, key, sandbox=self._runtime_id, services=services, on_loss=self._see_to_it)
         self._link.resting = self._paused
+
+    def _see_to_it(self) -> None:
+        """Its commands wait for it to come back: one that was killed beside its main process is started again."""
+
+        async def quietly() -> None:
+            with suppress(SandboxError):
+                await self.connected()
+
+        if not self._facts.guest_main and (self._seeing is None or self._seeing.done()):
+            self._seeing = self._engine.in_background(quietly())
 
     async def _reached(self) -> None:
         """Until it is there. One that someone else's start has made waits for its line, and is told again."""
@@ -218,6 +229,7 @@ class ContainerGuest:
             "cmd": list(facts.cmd),
             "env": dict(facts.env),
             "own_outputs": True,
+            "inherits": not facts.guest_main,
             "services": list(self._services),
             "reception": reception(self._key),
             "knock": knock(self._key),

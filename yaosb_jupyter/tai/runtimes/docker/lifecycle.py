@@ -168,7 +168,8 @@ class Lifecycle:
                 self.proven_images.add(facts.image)
         else:
             await self._start_plainly(runtime_id, facts)
-            await guest.inject(lambda: self._renew_guest(runtime_id, facts))
+            with suppress(NotRunningError):  # its main process has ended at once, as who looks at it will find
+                await guest.inject(lambda: self._renew_guest(runtime_id, facts))
 
     async def _renew_guest(self, runtime_id: str, facts: EnvironmentFacts) -> None:
         """Where that fails, the one it has serves: a manager speaks with all of its own major version."""

@@ -111,7 +111,7 @@ class Processes:
         try:
             code, output, _ = await run_script(self._engine, runtime_id, END_PROCESSES, arguments, user=user)
         except NotRunningError:
-            if not await self._is_paused(runtime_id):
+            if not await self.is_paused(runtime_id):
                 return 0
             code, output = 1, b""
         except NotFoundError:
@@ -136,12 +136,13 @@ class Processes:
             return 0
         return _count(output)
 
-    async def _is_paused(self, runtime_id: str) -> bool:
+    async def is_paused(self, runtime_id: str) -> bool:
+        """Whether the engine says so."""
         try:
             found: Mapping[str, bool] = (
                 await self._engine.call(lambda client: client.inspect_container(runtime_id), sandbox=runtime_id)
             )["State"]
-        except NotFoundError:
+        except (NotFoundError, RuntimeUnavailableError):
             return False
         return found["Paused"]
 

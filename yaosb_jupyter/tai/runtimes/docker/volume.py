@@ -52,7 +52,7 @@ class EngineVolume(Volume):
         async def connect() -> Connection:
             return await link.connected(CALL_TIMEOUT)
 
-        return LinkVolume(connect, sandbox=self._sandbox)
+        return LinkVolume(connect, sandbox=self._sandbox, resting=lambda: link.resting)
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         volume = await self._volume()

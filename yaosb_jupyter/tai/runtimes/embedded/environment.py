@@ -346,7 +346,7 @@ class Environment:
             guest=guest,
             contained=host.means.contains_processes,
             user=None if self.record.user is None else self.record.user[0],
-            mark="=".join(mark(self.record)).encode(),
+            mark=mark(self.record),
             group=host.cgroups.group(self.record.runtime_id) if host.cgroups is not None else None,
         )
 

@@ -15,12 +15,12 @@ from yaosb_jupyter.tai.runtimes.embedded.handles import ProcessHandle
 @dataclass(frozen=True, kw_only=True)
 class Inhabitants:
     """``guest`` the first of them; ``contained``: the kernel ends all with it. ``user``: a uid that is theirs alone;
-    ``mark``: a variable they were started with; ``group``: the control group they are in."""
+    ``mark``: a variable they were started with, and its value; ``group``: the control group they are in."""
 
     guest: ProcessHandle
     contained: bool
     user: int | None
-    mark: bytes
+    mark: tuple[str, str]
     group: Group | None
 
     def pids(self) -> Set[int]:
@@ -65,4 +65,5 @@ class Inhabitants:
                 return os.stat(f"/proc/{pid}").st_uid == self.user  # noqa: PTH116
             except OSError:
                 return False
-        return processes.has_variable(pid, self.mark)
+        name, value = self.mark
+        return processes.has_variable(pid, name.encode(), value.encode())
