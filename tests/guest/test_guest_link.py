@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.box import eventually, mark
+from tests.contract.box import collect, eventually, mark
 from tests.guest.rig import Guest, guest, new_link
 from yaosb_jupyter.errors import AuthError, CommandNotFoundError, NotRunningError, SandboxLostError
 from yaosb_jupyter.guest import frames, processes
@@ -164,6 +164,18 @@ async def test_a_bad_request_costs_its_stream_only(tmp_path: Path) -> None:
         with pytest.raises(RemoteError):
             await connection.call("no such operation")
         assert (await running.run("echo", "here"))[1] == b"here\n"
+
+
+async def test_the_last_words_of_commands_come_before_its_own_end(tmp_path: Path) -> None:
+    """Also what its reader has yet to take."""
+    words = "trap 'exit 3' TERM; head -c 1200000 /dev/zero; touch written; while :; do sleep 0.01; done"
+    async with guest(tmp_path) as running, asyncio.timeout(20):
+        stream = await running.exec("sh", "-c", words)
+        while not (tmp_path / "written").exists():  # noqa: ASYNC110 - a fact of the sandbox
+            await asyncio.sleep(0.01)
+        running.process.terminate()
+        ran = await collect(stream)
+        assert (len(ran.stdout), ran.code) == (1_200_000, 3)
 
 
 async def test_a_command_that_cannot_start_can_be_tried_again(tmp_path: Path) -> None:

@@ -62,6 +62,11 @@ class Execution:
     def followed(self) -> bool:
         return bool(self._readers)
 
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody has yet to be told its end."""
+        return bool(self._readers or self._waiters)
+
     def info(self, room: int) -> Dict[str, Any]:
         """``room``: bytes for its arguments, of which what is beyond is left out."""
         return {

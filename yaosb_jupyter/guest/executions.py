@@ -60,6 +60,11 @@ class Executions:
             if execution.deadline is not None:
                 self._expect_reader(execution, min(CLIENT_PATIENCE, self._patience))
 
+    @property
+    def owed(self) -> bool:
+        """Whether the host has yet to take the last words of a command, and its end."""
+        return any(execution.awaited for execution in self._known.values())
+
     def ending(self) -> None:
         """The sandbox is stopping: what this ends is told so."""
         for execution in self._known.values():

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from typing import Any, Dict
 
 LOST_LINK_PATIENCE = 600.0
-LOG_PATIENCE = 2.0
-"""How long the host has for taking the last words of the main process."""
+LAST_WORDS = 2.0
+"""How long the host has for taking the last words of the main process and the commands."""
 POLL = 0.01
 
 
@@ -71,8 +71,8 @@ def main() -> int:
     loop.at_rest(_tidy)
 
     def end(code: int) -> None:
-        def leave(patience: float = LOG_PATIENCE) -> None:
-            if patience > 0 and (service.logs_owed or not link.flushed):
+        def leave(patience: float = LAST_WORDS) -> None:
+            if patience > 0 and (service.logs_owed or executions.owed or not link.flushed):
                 loop.later(POLL, lambda: leave(patience - POLL))
             else:
                 link.goodbye("ended")
