@@ -17,19 +17,22 @@ import stat as stats
 import tarfile
 import tempfile
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import IO
+from typing import IO, Any, cast
 
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, RuntimeUnavailableError, UnavailableError
 from yaosb_jupyter.guest.staging import NEW_FILE_MODE, temporary_name
+from yaosb_jupyter.tai.runtimes.docker.archivetree import TELL_TIMES, ArchivedTree, times_told
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import Environments
 from yaosb_jupyter.tai.runtimes.docker.processes import run_script
 from yaosb_jupyter.tai.runtimes.docker.tarstream import TarReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
 from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.tai.volumes.comparison import stamps_of
 from yaosb_jupyter.tai.volumes.each import FileByFile
 from yaosb_jupyter.tai.volumes.paths import path_error, split_path
 from yaosb_jupyter.types import WORKDIR, FileInfo
@@ -99,6 +102,33 @@ class ArchiveVolume(FileByFile):
         await self._put(names[:-1], archive())
         temporary = (*names[:-1], entry.name)
         await self._script('mv -fT -- "$1" "$2"', temporary, names)
+
+    async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:  # noqa: ARG002 - always
+        async with self._archived(source) as tree, aclosing(cast(Any, tree.manifest())) as told:
+            async for record in told:
+                yield record
+
+    async def pack(self, source: str, there: AsyncIterable[bytes] | None = None) -> AsyncIterator[bytes]:
+        stamps = {} if there is None else await stamps_of(there, source)
+        async with self._archived(source) as tree, aclosing(cast(Any, tree.packed(stamps))) as packed:
+            async for record in packed:
+                yield record
+
+    @asynccontextmanager
+    async def _archived(self, source: str) -> AsyncIterator[ArchivedTree]:
+        names = await self._follow(split_path(source), final=True)
+        info = await self._stat(names)
+        if info is None:
+            raise path_error(errno.ENOENT, source)
+        if not info.is_dir and not stats.S_ISREG(info.mode):
+            raise path_error(errno.ENXIO, source)
+        times = await self._times(names)
+        async with self._engine.stream("GET", self._target(names), sandbox=self._runtime_id) as response:
+            yield ArchivedTree(TarReader(response.chunks()), times, lambda path: self.read("/".join((*names, path))))
+
+    async def _times(self, names: Sequence[str]) -> Mapping[str, int]:
+        """Of the files there, by their paths below it: archives tell whole seconds only."""
+        return times_told(await self._script(TELL_TIMES, names), posixpath.join(WORKDIR, *names))
 
     async def stat(self, path: str, *, follow: bool = False) -> FileInfo:
         asked = split_path(path)
