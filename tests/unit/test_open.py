@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -90,3 +93,16 @@ async def test_an_environment_its_files_its_urls_and_its_connections(
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:
     yield data
+
+
+@pytest.mark.embedded
+def test_the_program_of_the_documentation_runs(tmp_path: Path) -> None:
+    require("bubblewrap")
+    text = (Path(__file__).parents[2] / "docs/hosts.md").read_text(encoding="utf-8")
+    program = text.split("```python\n")[1].split("```")[0]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment, check=True
+    )
+    assert done.stdout.startswith("stdout here\nExitStatus(exit_code=0")
+    assert done.stdout.endswith("['here']\n")
