@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -96,13 +95,11 @@ async def _once(data: bytes) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.embedded
-def test_the_program_of_the_documentation_runs(tmp_path: Path) -> None:
+def test_the_program_of_the_documentation_runs() -> None:
     require("bubblewrap")
     text = (Path(__file__).parents[2] / "docs/hosts.md").read_text(encoding="utf-8")
     program = text.split("```python\n")[1].split("```")[0]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("stdout here\nExitStatus(exit_code=0")
     assert done.stdout.endswith("['here']\n")
