@@ -21,6 +21,7 @@
     ├── PathError                     a path that leaves the workspace or is not what was expected
     │   ├── PathExistsError           (also a FileExistsError)
     │   ├── PathIsDirectoryError      (also an IsADirectoryError)
+    │   ├── PathLinkError             (also an OSError) a link that leads out of the workspace, or in a circle
     │   └── PathNotDirectoryError     (also a NotADirectoryError)
     ├── UnavailableError
     │   ├── NotAvailableError         no manager, no usable pool, a missing extra
@@ -175,6 +176,12 @@ class PathIsDirectoryError(PathError, IsADirectoryError):
     """A file was expected."""
 
     errno = errno.EISDIR
+
+
+class PathLinkError(PathError, OSError):
+    """A link on the path leads out of the workspace, or in a circle: here, it leads nowhere."""
+
+    errno = errno.ELOOP
 
 
 class PathNotDirectoryError(PathError, NotADirectoryError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat as stats
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -42,8 +42,9 @@ class SandboxFileSystem(AbstractFileSystem):  # type: ignore[misc]
     # What is there
 
     def info(self, path: str, **_: Any) -> Info:
+        """Of what a link leads to; of the link itself where that is nowhere in its sandbox."""
         ref, inside = self._split(path)
-        return _info(ref, inside, self._path(path).stat()) if ref else _directory("")
+        return self._told(ref, inside, self._path(path).stat(follow_symlinks=False)) if ref else _directory("")
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> Sequence[Any]:
         ref, inside = self._split(path)
@@ -56,11 +57,88 @@ class SandboxFileSystem(AbstractFileSystem):  # type: ignore[misc]
             yield _info(ref, inside, top)
             return
         for found in files.list(inside):
-            below, info = str(PurePosixPath(inside) / found.name), found
-            if found.link_target is not None:
-                with suppress(PathNotFoundError, PathError):  # a link that leads nowhere inside is told itself
-                    info = files.stat(below, follow=True)
-            yield _info(ref, below, info)
+            yield self._told(ref, str(PurePosixPath(inside) / found.name), found)
+
+    def _told(self, ref: str, inside: str, info: FileInfo) -> Info:
+        if info.link_target is None:
+            return _info(ref, inside, info)
+        with suppress(PathNotFoundError, PathError):
+            info = self._sandbox(ref).files.stat(inside, follow=True)
+        return {**_info(ref, inside, info), "islink": True}
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """False for a link that leads nowhere in its sandbox; see `lexists`."""
+        return not self._split(path)[0] or self._is(path, SandboxPath.exists)
+
+    def lexists(self, path: str, **_: Any) -> bool:
+        return not self._split(path)[0] or self._is(path, lambda place: place.is_symlink() or place.exists())
+
+    def isfile(self, path: str) -> bool:
+        return bool(self._split(path)[0]) and self._is(path, SandboxPath.is_file)
+
+    def isdir(self, path: str) -> bool:
+        return not self._split(path)[0] or self._is(path, SandboxPath.is_dir)
+
+    def _is(self, path: str, question: Callable[[SandboxPath], bool]) -> bool:
+        """Where there is no such sandbox, and outside of it, nothing is anything."""
+        try:
+            return question(self._path(path))
+        except (PathNotFoundError, PathError):
+            return False
+
+    def walk(
+        self,
+        path: str,
+        maxdepth: int | None = None,
+        topdown: bool = True,
+        on_error: str | Callable[[OSError], object] = "omit",
+        *,
+        detail: bool = False,
+        copied: bool = False,
+        **_: Any,
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Links to directories are told as directories, and not followed, as `os.walk` does it.
+
+        ``on_error`` is for directories that are gone or none by the time they are listed; all else is raised.
+        ``copied``: without what copies leave out, which are special files and links that lead to no file.
+        """
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError("maxdepth must be at least 1")
+        path = self._strip_protocol(path)
+        if (listed := self._listed(path, on_error)) is None:
+            return
+        dirs: dict[str, Info] = {}
+        files: dict[str, Info] = {}
+        for info in listed:
+            name = "" if info["name"] == path else info["name"].rpartition("/")[2]
+            if not copied or _is_copied(info):
+                (dirs if name and info["type"] == "directory" else files)[name] = info
+        below = {name: info["name"] for name, info in dirs.items() if not info.get("islink")}
+        told = (dirs, files) if detail else (list(dirs), list(files))
+        if topdown:
+            yield path, *told
+        if maxdepth is None or maxdepth > 1:
+            deeper = None if maxdepth is None else maxdepth - 1
+            for name in told[0]:  # whoever walks may have taken some out
+                if name in below:
+                    yield from self.walk(below[name], deeper, topdown, on_error, detail=detail, copied=copied)
+        if not topdown:
+            yield path, *told
+
+    def _listed(self, path: str, on_error: str | Callable[[OSError], object]) -> Sequence[Info] | None:
+        try:
+            return self.ls(path)
+        except OSError as error:
+            if ref := self._split(path)[0]:
+                self._sandbox(ref)  # a sandbox that is gone is no empty directory
+            if on_error == "raise":
+                raise
+            if callable(on_error):
+                on_error(error)
+            return None
+
+    def expand_path(self, path: Any, recursive: bool = False, maxdepth: int | None = None, **options: Any) -> Any:
+        return super().expand_path(path, recursive, maxdepth, **{"copied": recursive, **options})
 
     def modified(self, path: str) -> datetime:
         return datetime.fromtimestamp(self.info(path)["mtime"], UTC)
@@ -174,6 +252,10 @@ def _info(ref: str, inside: str, info: FileInfo) -> Info:
         "mtime": info.mtime,
         "islink": info.link_target is not None,
     }
+
+
+def _is_copied(info: Info) -> bool:
+    return info["type"] == "file" or (info["type"] == "directory" and not info.get("islink"))
 
 
 def _directory(name: str) -> Info:

@@ -119,6 +119,62 @@ def test_what_is_there_is_told(sandbox: Sandbox) -> None:
     assert pickle.loads(pickle.dumps(fs)).ls("lab/d", detail=False) == ["lab/d/e", "lab/d/f"]
 
 
+def test_links_that_lead_nowhere_and_special_files_are_left_where_they_are(sandbox: Sandbox, tmp_path: Path) -> None:
+    odd = "ln -s /usr/bin/python3 out; ln -s loop loop; ln -s no gone; mkfifo fifo; ln -s d dirlink; ln -s d/f link"
+    sandbox.exec(f"mkdir -p top/d; cd top; echo 12 > d/f; {odd}", check=True)
+    fs = fsspec.filesystem("sandbox")
+    names = ["d/f", "fifo", "gone", "link", "loop", "out"]
+    assert fs.find("lab/top") == [f"lab/top/{name}" for name in names]
+    assert fs.du("lab/top", total=False).keys() == set(fs.find("lab/top"))
+    assert fs.disk_usage("lab/top") >= 6
+    for name in ("out", "loop", "gone"):
+        path = f"lab/top/{name}"
+        assert (fs.info(path)["type"], fs.info(path)["islink"]) == ("other", True)
+        assert (fs.exists(path), fs.lexists(path), fs.isfile(path), fs.isdir(path)) == (False, True, False, False)
+        assert (fs.exists(f"{path}/x"), fs.isdir(f"{path}/x")) == (False, False)
+    fs.get("lab/top", str(tmp_path / "got"), recursive=True)
+    got = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "got").rglob("*"))
+    assert got == ["got/d", "got/d/f", "got/link"]
+    with pytest.raises(PathError):
+        fs.get("lab/top/fifo", str(tmp_path / "fifo"))
+    fs.copy("lab/top", "lab/copy", recursive=True)
+    assert fs.find("lab/copy") == ["lab/copy/d/f", "lab/copy/link"]
+    fs.rm("lab/top", recursive=True)
+    assert fs.ls("lab", detail=False) == ["lab/copy"]
+
+
+def test_links_to_directories_are_not_followed_below(sandbox: Sandbox) -> None:
+    sandbox.exec("ln -s . a; ln -s . b; mkdir -p sub/x; echo 12 > sub/f; ln -s sub named", check=True)
+    fs = fsspec.filesystem("sandbox")
+    assert fs.find("lab") == ["lab/sub/f"]
+    assert list(fs.walk("lab")) == [
+        ("lab", ["a", "b", "named", "sub"], []),
+        ("lab/sub", ["x"], ["f"]),
+        ("lab/sub/x", [], []),
+    ]
+    assert [path for path, _, _ in fs.walk("lab", topdown=False)] == ["lab/sub/x", "lab/sub", "lab"]
+    assert [path for path, _, _ in fs.walk("lab", maxdepth=1)] == ["lab"]
+    assert fs.glob("lab/**/f") == ["lab/sub/f"]
+    assert fs.du("lab") == 3
+    assert fs.find("lab/named") == ["lab/named/f"]
+    for _, dirs, _ in (walk := fs.walk("lab")):
+        dirs.remove("sub")
+        assert list(walk) == []
+
+
+def test_a_walk_does_not_end_early_where_the_sandbox_is_lost(sandbox: Sandbox) -> None:
+    sandbox.exec("mkdir -p a b; touch a/1 b/2", check=True)
+    fs = fsspec.filesystem("sandbox")
+    assert list(fs.walk("lab/no")) == []
+    with pytest.raises(FileNotFoundError):
+        list(fs.walk("lab/no", on_error="raise"))
+    walk = fs.walk("lab")
+    assert next(walk) == ("lab", ["a", "b"], [])
+    sandbox.remove()
+    with pytest.raises(FileNotFoundError, match="no such sandbox"):
+        list(walk)
+
+
 def test_files_are_moved_removed_and_copied_between_sandboxes(sandbox: Sandbox) -> None:
     other = process_manager().create("other")
     fs = fsspec.filesystem("sandbox")

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.workspaces import NAMES, names
 from yaosb_jupyter.blocking.manager import Manager
 from yaosb_jupyter.blocking.sandbox import Sandbox
-from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, PathError
+from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, PathError, PathLinkError
 
 # Without a look at the files
 
@@ -84,9 +84,41 @@ def test_it_tells_what_is_there(sandbox: Sandbox, workspace: Path) -> None:
 def test_x11_what_leads_out_is_refused_by_name(sandbox: Sandbox, workspace: Path) -> None:
     (workspace / "out").symlink_to("/etc")
     for path in (sandbox.files / "../x", sandbox.files / "/etc/passwd", sandbox.files / "out/passwd"):
-        for act in (path.exists, path.read_bytes, path.unlink, lambda path=path: path.open("w").close()):
+        for act in (path.stat, path.read_bytes, path.unlink, lambda path=path: path.open("w").close()):
             with pytest.raises(PathError, match="out of the workspace"):
                 act()
+    with pytest.raises(PathError, match="out of the workspace"):
+        (sandbox.files / "../x").exists()
+    for pattern in ("../*", "*/../../*"):
+        with pytest.raises(PathError, match="out of the workspace"):
+            list(sandbox.files.root.glob(pattern))
+
+
+def test_a_link_that_leads_out_or_in_a_circle_leads_nowhere(sandbox: Sandbox, workspace: Path) -> None:
+    (workspace / "file").touch()
+    for name, target in {"python3": "/usr/bin/python3", "etc": "/etc", "up": "../../..", "circle": "circle"}.items():
+        (workspace / name).symlink_to(target)
+    root = sandbox.files.root
+    assert [path.name for path in root.iterdir() if path.is_file()] == ["file"]
+    for path in (root / "python3", root / "etc", root / "up", root / "circle"):
+        assert (path.exists(), path.is_file(), path.is_dir(), path.is_symlink()) == (False, False, False, True)
+        assert not (path / "passwd").exists()
+        with pytest.raises(PathLinkError):
+            path.stat()
+        assert list(path.glob("*")) == []
+    assert [path.name for path in root.rglob("*")] == ["circle", "etc", "file", "python3", "up"]
+    assert [str(path) for path in root.glob("*/*")] == []
+
+
+def test_x19_a_search_does_not_end_early_where_the_sandbox_is_lost(manager: Manager) -> None:
+    sandbox = manager.create("other")
+    for name in ("a/1", "b/2", "c/3"):
+        (sandbox.files / name).write_text("x")
+    found = sandbox.files.root.glob("*/*")
+    assert next(found).name == "1"
+    sandbox.remove()
+    with pytest.raises(NotFoundError):
+        list(found)
 
 
 def test_any_name_is_a_name(sandbox: Sandbox, workspace: Path) -> None:

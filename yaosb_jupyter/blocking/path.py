@@ -86,7 +86,7 @@ class SandboxPath(PureSandboxPath, Face):
         return self._run(lambda: self._inner.stat(follow_symlinks=follow_symlinks))
 
     def exists(self) -> bool:
-        """False for a link that leads nowhere, too."""
+        """False for a link that leads nowhere in the workspace, too."""
         return self._run(self._inner.exists)
 
     def is_file(self) -> bool:

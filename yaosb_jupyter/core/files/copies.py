@@ -99,12 +99,14 @@ class Inside(Side):
 
     async def meant(self, text: str) -> Sequence[str]:
         path = self.path(text)
-        if await path.exists():
-            return [str(path)]
-        if not is_pattern(text):
+        if is_pattern(text) and not await path.exists():
+            found = Glob(self.sandbox.files.list, str(path), hidden=False).below(PurePosixPath())
+            return [str(each) async for each in found]
+        try:
+            await path.stat()
+        except (PathNotFoundError, PathNotDirectoryError):
             return []
-        found = Glob(self.sandbox.files.list, str(path), hidden=False).below(PurePosixPath())
-        return [str(each) async for each in found]
+        return [str(path)]
 
     async def is_directory(self, path: str) -> bool:
         return await self.path(path).is_dir()

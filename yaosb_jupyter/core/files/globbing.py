@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import PurePosixPath
 
-from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, PathNotDirectoryError
+from yaosb_jupyter.errors import InvalidOptionError, PathError, PathLinkError, PathNotDirectoryError, PathNotFoundError
 from yaosb_jupyter.types import FileInfo
 
 List = Callable[[str], Awaitable[Sequence[FileInfo]]]
@@ -29,7 +29,7 @@ class Glob:
     """``*``, ``?`` and ``[...]`` within a name, ``**`` for directories of any depth, in order and each once.
 
     Links to directories are followed where they are named or matched, not by ``**``. ``hidden``: whether names that
-    start with a dot are meant where the pattern has no dot there.
+    start with a dot are meant where the pattern has no dot there. Raises `PathError` where a pattern leads out.
     """
 
     def __init__(self, list_directory: List, pattern: str, *, hidden: bool = True) -> None:
@@ -57,6 +57,8 @@ class Glob:
                 async for path in self._expand(directory, names[1:] or ["*"]):
                     yield path
         elif names[0] == "..":
+            if not above.parts:
+                raise PathError("the pattern leads out of the workspace", hint="accepted: patterns below it")
             async for path in self._expand(above.parent, names[1:]):
                 yield path
         else:
@@ -86,6 +88,6 @@ class Glob:
         if directory not in self._listed:
             try:
                 self._listed[directory] = await self._list_directory(str(directory))
-            except (NotFoundError, PathNotDirectoryError):
+            except (PathNotFoundError, PathNotDirectoryError, PathLinkError):
                 self._listed[directory] = ()
         return self._listed[directory]

@@ -12,7 +12,7 @@ from yaosb_jupyter.core.files.asyncfile import AsyncFile, Threaded
 from yaosb_jupyter.core.files.globbing import Glob
 from yaosb_jupyter.core.files.opening import BinaryMode, Opening, TextMode, open_file
 from yaosb_jupyter.core.files.purepath import PureSandboxPath, workspace_path
-from yaosb_jupyter.errors import InvalidOptionError, PathError, PathNotDirectoryError, PathNotFoundError
+from yaosb_jupyter.errors import InvalidOptionError, PathError, PathLinkError, PathNotDirectoryError, PathNotFoundError
 from yaosb_jupyter.tai.volumes.between import copy_between
 from yaosb_jupyter.tai.volumes.paths import path_error
 from yaosb_jupyter.types import Copied, CopyProgress, FileInfo
@@ -25,7 +25,8 @@ class AsyncSandboxPath(PureSandboxPath):
     """Made by ``sandbox.files / "data" / "x.csv"``. Each call is use of the sandbox while it lasts.
 
     Raises `PathNotFoundError`, `PathExistsError`, `PathIsDirectoryError` and `PathNotDirectoryError`, each of which is
-    Python's own error of that name too, and `PathError` for what leaves the workspace or is neither file nor directory.
+    Python's own error of that name too, `PathLinkError` for a link that leads out of the workspace or in a circle, and
+    `PathError` for what leaves the workspace by its name or is neither file nor directory.
     """
 
     def __init__(self, files: Files, path: PurePosixPath) -> None:
@@ -103,7 +104,7 @@ class AsyncSandboxPath(PureSandboxPath):
         return await self._files.stat(str(self), follow=follow_symlinks)
 
     async def exists(self) -> bool:
-        """False for a link that leads nowhere, too."""
+        """False for a link that leads nowhere in the workspace, too."""
         return await self._look() is not None
 
     async def is_file(self) -> bool:
@@ -166,7 +167,7 @@ class AsyncSandboxPath(PureSandboxPath):
     async def _look(self, *, follow: bool = True) -> FileInfo | None:
         try:
             return await self._files.stat(str(self), follow=follow)
-        except (PathNotFoundError, PathNotDirectoryError):
+        except (PathNotFoundError, PathNotDirectoryError, PathLinkError):
             return None
 
     async def _need_directory(self, *, follow: bool = True) -> None:

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
 
-from yaosb_jupyter.errors import NotFoundError
+from yaosb_jupyter.errors import PathNotFoundError
 from yaosb_jupyter.guest import records
 from yaosb_jupyter.guest.confined import READ_DIRECTORY
 from yaosb_jupyter.guest.manifest import Manifest, Stamp, below, decode_stamp, digest_of, encode_stamp, is_same
@@ -40,7 +40,7 @@ async def stamps_of(manifest: AsyncIterable[bytes], path: str) -> Mapping[str, S
                 await in_thread(take, data)
                 if found.full:
                     break
-    except NotFoundError:
+    except PathNotFoundError:
         pass  # all is sent
     return found.stamps
 

@@ -13,6 +13,7 @@ from yaosb_jupyter.errors import (
     PathError,
     PathExistsError,
     PathIsDirectoryError,
+    PathLinkError,
     PathNotDirectoryError,
     PathNotFoundError,
     SandboxError,
@@ -40,6 +41,8 @@ _MESSAGES = {
     errno.EPERM: "may not be accessed",
 }
 _KINDS: Mapping[int | None, type[PathError]] = {
+    errno.EXDEV: PathLinkError,
+    errno.ELOOP: PathLinkError,
     errno.ENOTDIR: PathNotDirectoryError,
     errno.EISDIR: PathIsDirectoryError,
     errno.EEXIST: PathExistsError,
