@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
+from pathlib import Path
 from typing import Self
 
 from yaosb_jupyter.core.caller import CallerService
@@ -113,6 +115,7 @@ class Controller:
             await self._wind_down()
         finally:
             await self._state.pools.close()
+            await in_thread(_remove_if_empty, self._state.settings.runtime_dir)
             await in_thread(self._lock.release)
 
     async def _wind_down(self) -> None:
@@ -128,6 +131,11 @@ class Controller:
         await self._state.tasks.close(_CLOSE_PATIENCE)
         for entry in self._state.table:
             await self._state.save(entry)
+
+
+def _remove_if_empty(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
 
 
 async def _make_state(settings: Settings, opener: Opener, clock: Clock) -> State:

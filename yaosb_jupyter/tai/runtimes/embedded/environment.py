@@ -144,6 +144,7 @@ class Environment:
 
     def _prepare(self) -> None:
         spec, places = self.record.spec, self._places
+        self._host.files.restore()
         places.link_directory.mkdir(exist_ok=True, mode=0o755)
         places.link_directory.chmod(0o755)
         for directory in (places.temporary.parent, places.temporary):

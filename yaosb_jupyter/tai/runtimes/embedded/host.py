@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +51,19 @@ class HostFiles:
             (accounts / name).write_text(content)
             (accounts / name).chmod(0o644)
         return cls(directory=directory, guest=install_program(directory), accounts=accounts)
+
+    def restore(self) -> None:
+        """Puts them back where something cleaned them away: directories of temporary files are. Blocks."""
+        if not (self.guest.exists() and self.accounts.exists()):
+            self.install(self.directory)
+
+    def remove(self) -> None:
+        """What no sandbox needs any more. What else is in the directory stays, and it as well then. Blocks."""
+        for program in self.directory.glob("guest-*"):
+            program.unlink(missing_ok=True)
+        shutil.rmtree(self.accounts, ignore_errors=True)
+        with suppress(OSError):
+            self.directory.rmdir()
 
     @classmethod
     def passable(cls, runtime_dir: Path) -> HostFiles:

@@ -220,8 +220,13 @@ class EmbeddedRuntime(Runtime):
         await asyncio.gather(*(environment.release() for environment in environments))
         if self._probed is not None:
             await in_thread(self._host.launchers.close)
+            await in_thread(self._tidy)
         for queue in self._listeners:
             queue.put_nowait(None)
+
+    def _tidy(self) -> None:
+        if not self._host.store.load_all():
+            self._host.files.remove()
 
     # What is there
 
