@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat as stats
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +14,14 @@ from typing import Any
 from yaosb_jupyter.blocking.entry import manager
 from yaosb_jupyter.blocking.path import SandboxPath
 from yaosb_jupyter.blocking.sandbox import Sandbox
+from yaosb_jupyter.core.files.opening import BUFFER
 from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, PathError, PathNotFoundError, missing_extra
 from yaosb_jupyter.types import CopyProgress, FileInfo
 
 try:
     from fsspec import AbstractFileSystem
     from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+    from fsspec.spec import AbstractBufferedFile
     from fsspec.utils import isfilelike
 except ImportError as error:
     raise missing_extra("fsspec", "reading sandbox:// addresses") from error
@@ -149,11 +152,25 @@ class SandboxFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     # Content
 
-    def _open(self, path: str, mode: str = "rb", autocommit: bool = True, **_: Any) -> Any:
-        """A file of the standard library: those of fsspec keep blocks, which may not be what is there any more."""
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: Any = None,
+        autocommit: bool = True,
+        cache_type: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """A file of the standard library: those of fsspec keep blocks, which may not be what is there any more.
+
+        Whoever names a ``cache_type`` (``blockcache::``) wants just that, and gets one of fsspec's.
+        """
         if not autocommit:
             raise InvalidOptionError("files in sandboxes know no transactions", hint="each is whole when it is closed")
-        return self._path(path).open(mode)  # type: ignore[call-overload]
+        if cache_type is not None and mode == "rb":
+            return _KeptFile(self, path, mode, block_size, autocommit, cache_type, **options)
+        file = self._path(path).open(mode)  # type: ignore[call-overload]
+        return _File(self, path, file.detach()) if mode == "rb" else file
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
         ref, inside = self._split(path)
@@ -239,6 +256,31 @@ class SandboxFileSystem(AbstractFileSystem):  # type: ignore[misc]
             return manager().get(ref)
         except NotFoundError as error:
             raise PathNotFoundError("there is no such sandbox", sandbox=ref, hint=error.hint) from error
+
+
+class _File(io.BufferedReader):
+    """A file to be read, with what users of fsspec ask of one besides."""
+
+    def __init__(self, fs: SandboxFileSystem, path: str, raw: io.RawIOBase) -> None:
+        super().__init__(raw, BUFFER)
+        self.fs = fs
+        self.path = path
+
+    @property
+    def size(self) -> int:
+        """Bytes, as it is now."""
+        return int(self.fs.size(self.path))
+
+    @property
+    def loc(self) -> int:
+        return self.tell()
+
+
+class _KeptFile(AbstractBufferedFile):  # type: ignore[misc]
+    """fsspec's own, which keeps what it has read."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self.fs.cat_file(self.path, start, end)  # type: ignore[no-any-return]
 
 
 def _info(ref: str, inside: str, info: FileInfo) -> Info:

@@ -72,6 +72,36 @@ def test_an_address_is_opened_by_name(sandbox: Sandbox) -> None:
     assert [file.path for file in fsspec.open_files("sandbox://lab/dir/*.txt")] == ["lab/dir/file.txt"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_text_begins_with_the_mark_of_its_encoding(sandbox: Sandbox, encoding: str) -> None:
+    with fsspec.open("sandbox://lab/file", "w", encoding=encoding) as file:
+        file.write("naïve")
+    assert (sandbox.files / "file").read_bytes() == "naïve".encode(encoding)
+    with fsspec.open("sandbox://lab/file", encoding=encoding, mode="r") as file:
+        assert file.read() == "naïve"
+
+
+def test_a_file_has_what_users_of_fsspec_ask_of_one(sandbox: Sandbox) -> None:
+    fs = fsspec.filesystem("sandbox")
+    lines = b"".join(b"line %d\n" % number for number in range(10))
+    fs.pipe_file("lab/lines", lines)
+    assert fs.read_block("lab/lines", 10, 15, delimiter=b"\n") == b"line 2\nline 3\n"
+    with fs.open("lab/lines") as file:
+        assert (file.fs, file.path, file.mode, file.size, file.loc) == (fs, "lab/lines", "rb", 70, 0)
+        assert (file.readline(), file.loc, file.seekable(), file.closed) == (b"line 0\n", 7, True, False)
+    assert file.closed
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # fsspec leaves its own files open
+@pytest.mark.parametrize("protocol", ["blockcache", "filecache", "simplecache"])
+def test_the_caches_of_fsspec_are_laid_over_it(sandbox: Sandbox, tmp_path: Path, protocol: str) -> None:
+    (sandbox.files / "lines").write_text("line\n" * 10)
+    for _ in range(2):
+        options = {protocol: {"cache_storage": str(tmp_path / "cache")}}
+        with fsspec.open(f"{protocol}::sandbox://lab/lines", **options) as file:
+            assert file.read() == b"line\n" * 10
+
+
 def test_x14_nothing_stale_is_shown(sandbox: Sandbox) -> None:
     fs = fsspec.filesystem("sandbox")
     assert fs.ls("lab", detail=False) == []

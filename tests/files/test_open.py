@@ -14,9 +14,10 @@ import pytest
 
 from tests.contract.workspaces import names
 from tests.daemon.conftest import Station, wait_until
+from yaosb_jupyter.blocking.manager import Manager
 from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.core.files import reading
-from yaosb_jupyter.errors import InvalidOptionError, PathError, SandboxError
+from yaosb_jupyter.errors import InvalidOptionError, NotFoundError, PathError, SandboxError
 
 MIB = 2**20
 
@@ -238,3 +239,25 @@ def test_a_file_is_used_from_several_threads(sandbox: Sandbox) -> None:
     for thread in threads:
         thread.join(30)
     assert found == [bytes(range(256))] * 8
+
+
+def test_a_file_whose_sandbox_was_removed_says_so(manager: Manager) -> None:
+    sandbox = manager.create("other")
+    file = (sandbox.files / "late").open("w")
+    file.write("x")
+    sandbox.remove()
+    with pytest.raises(NotFoundError, match="sandbox") as caught:
+        file.close()
+    assert not isinstance(caught.value, FileNotFoundError)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_text_begins_with_its_encodings_mark_whoever_makes_it_text(sandbox: Sandbox, encoding: str) -> None:
+    path = sandbox.files / "file"
+    with path.open("wb") as binary, io.TextIOWrapper(binary, encoding=encoding) as text:
+        text.write("one\n")
+        text.write("two\n")
+    assert path.read_bytes() == "one\ntwo\n".encode(encoding)
+    with path.open("a", encoding=encoding) as text:
+        text.write("three")
+    assert path.read_text(encoding=encoding) == "one\ntwo\nthree"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -35,6 +37,9 @@ def test_its_parts_are_those_of_pathlib(sandbox: Sandbox) -> None:
     assert path.as_uri() == "sandbox://lab/data/x.tar.gz"
     assert sandbox.files.root.as_uri() == "sandbox://lab"
     assert not isinstance(path, os.PathLike)
+    assert copy.copy(path) is path
+    with pytest.raises(TypeError, match="sandbox://lab/data"):
+        pickle.dumps(path)
 
 
 def test_a_path_is_the_same_however_it_is_named(sandbox: Sandbox) -> None:

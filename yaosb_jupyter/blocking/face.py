@@ -30,7 +30,7 @@ class Face:
                 yield item  # type: ignore[misc]
         finally:
             if self._loop.alive:  # else the process ends, and with it the source
-                self._run(lambda: _aclose(items))
+                self._loop.finish(lambda: _aclose(items))
 
 
 async def _aclose(items: AsyncIterator[Any]) -> None:

@@ -100,6 +100,13 @@ class Loop:
             )
         return Job(self._loop, work)
 
+    def finish(self, work: Callable[[], Awaitable[object]]) -> None:
+        """`run`; only begins it on the loop's own thread, where what nobody holds any more may be let go."""
+        if threading.get_ident() == self._thread.ident:
+            self.start(work)
+        else:
+            self.run(work)
+
     def run(self, work: Callable[[], Awaitable[T]], calls: Calls | None = None) -> T:
         """Does ``work`` there while this thread waits, and makes its ``calls``.
 

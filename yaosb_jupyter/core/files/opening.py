@@ -61,7 +61,7 @@ async def open_file(files: Files, path: str, how: Opening, run: Run) -> IO[Any]:
     size = there.size if there is not None and how.action == "a" else 0
     kept = files.stream(path, size=size) if size else None
     raw = RawWriter(path, Writer(lambda content: files.write(path, _after(kept, content)), size), run)
-    return BinaryWriter(raw, BUFFER) if how.binary else TextWriter(raw, BUFFER, begins=not size, **how.text)
+    return BinaryWriter(raw, BUFFER) if how.binary else TextWriter(raw, BUFFER, **how.text)
 
 
 async def _open_reader(files: Files, path: str, how: Opening, run: Run) -> IO[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.types import WORKDIR
@@ -31,6 +31,12 @@ class PureSandboxPath(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({f'{self._id}:{self._path}'!r})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled: it belongs to this process; send {self.as_uri()!r}, for fsspec")
 
     def __hash__(self) -> int:
         return hash((self._uid, self._path))

@@ -80,15 +80,15 @@ class RawWriter(io.RawIOBase):
         self.name = name
         self._writer = writer
         self._run = run
+        self._start = writer.position
         self._abandoned = False
-        self.begins = False
 
     def writable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
-        """Text looks whether a file begins, where some encodings have a mark, only if it may ask for the position."""
-        return self.begins
+        """While nothing was written: text asks, and looks then whether the file begins, for its encoding's mark."""
+        return self._writer.position == self._start
 
     def write(self, data: Any) -> int:
         piece = bytes(data)
@@ -140,10 +140,8 @@ class BinaryWriter(io.BufferedWriter):
 class TextWriter(io.TextIOWrapper):
     """The same, for text."""
 
-    def __init__(self, raw: RawWriter, size: int, *, begins: bool, **text: Any) -> None:
-        raw.begins = begins
+    def __init__(self, raw: RawWriter, size: int, **text: Any) -> None:
         super().__init__(io.BufferedWriter(raw, size), **text)
-        raw.begins = False
         self._replacing = raw
 
     def __exit__(self, *exc: Any) -> None:

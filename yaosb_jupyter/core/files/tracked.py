@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from yaosb_jupyter.errors import PathNotFoundError
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.descriptors import NewFile, OpenFile
 from yaosb_jupyter.tai.volumes.limits import CopyLimits
@@ -18,7 +19,16 @@ class TrackedVolume(Volume):
     """``use`` checks that the sandbox's files can be reached, and holds it in use while they are."""
 
     def __init__(self, use: Callable[[], AbstractContextManager[Volume]]) -> None:
-        self._use = use
+        self._sandbox = use
+
+    @contextmanager
+    def _use(self) -> Iterator[Volume]:
+        try:
+            with self._sandbox() as volume:
+                yield volume
+        except PathNotFoundError:
+            with self._sandbox():  # its files go with it: then that is told
+                raise
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         with self._use() as volume:
