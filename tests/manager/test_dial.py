@@ -48,11 +48,11 @@ while True:
 
 
 class Served:
-    """A sandbox with an echo server inside: its port, and its lines."""
+    """A sandbox with a server inside, by default an echo: its port, and its lines."""
 
-    def __init__(self, sandbox: AsyncSandbox) -> None:
+    def __init__(self, sandbox: AsyncSandbox, program: str = SERVER) -> None:
         self.sandbox = sandbox
-        self.stream = sandbox.stream(["python3", "-c", SERVER])
+        self.stream = sandbox.stream(["python3", "-c", program])
         self._events = self.stream.__aiter__()
         self.port = 0
 
@@ -108,6 +108,34 @@ async def test_what_was_sent_before_the_close_arrives(served: Served) -> None:
     async with await served.sandbox.dial(served.port) as connection:
         await connection.send(b"quiet" * 2000)
     assert await served.line() == "got 10000\n"
+
+
+HALF_CLOSING = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    connection = listener.accept()[0]
+    connection.sendall(b"said")
+    connection.shutdown(socket.SHUT_WR)
+    print("got", connection.recv(100), flush=True)
+    connection.close()
+"""
+
+
+@pytest.mark.parametrize("rig", DIALLED, indirect=True)
+@pytest.mark.parametrize("seen", [b"", b"said"], ids=["before its end is seen", "after its end is seen"])
+async def test_what_is_sent_to_one_that_says_no_more_arrives_too(manager: AsyncManager, seen: bytes) -> None:
+    served = Served(await manager.create("lab"), HALF_CLOSING)
+    async with served.stream:
+        served.port = int(await served.line())
+        for _ in range(30):
+            async with await served.sandbox.dial(served.port) as connection:
+                assert await connection.receive() == b"said"
+                if seen:
+                    assert await connection.receive() == b""
+                await connection.send(b"still")
+            assert await served.line() == "got b'still'\n"
 
 
 @pytest.mark.parametrize("rig", DIALLED, indirect=True)

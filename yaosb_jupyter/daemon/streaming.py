@@ -47,7 +47,7 @@ async def carry(stream: Stream, connection: ByteStream) -> None:
         while data := await connection.receive():
             await stream.send(data)
         await stream.send_eof()
-        await up
+        await asyncio.shield(up)
     except asyncio.CancelledError:
         # The client has gone. What it sent before still arrives; it said EOF behind it.
         await asyncio.wait([up], timeout=_LINGER)
