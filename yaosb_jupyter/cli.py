@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     copying.add_argument("--max-size", metavar="SIZE", default=MAX_SIZE, help=f"most that may come here ({MAX_SIZE})")
     copying.set_defaults(run=_cp)
 
-    files = verbs.add_parser("files", parents=[told], help="list a directory of a sandbox")
+    files = verbs.add_parser("files", parents=[told], help="list a directory of a sandbox, or tell of a file")
     files.add_argument("place", metavar="ID[:PATH]")
     files.set_defaults(run=_files)
 
@@ -255,7 +255,9 @@ def _tell(step: Step) -> None:
 def _files(args: argparse.Namespace) -> int:
     ref, _, path = args.place.partition(":")
     with _connect(args) as manager:
-        infos = manager.get(ref).files.list(path)
+        files = manager.get(ref).files
+        there = files.stat(path, follow=True)
+        infos = files.list(path) if there.is_dir else [there]
     if args.json:
         print(json.dumps(to_json(list(infos)), indent=2))
     else:

@@ -91,6 +91,7 @@ def test_files_are_copied_and_listed(yaosb: Shell, tmp_path: Path) -> None:
     assert lines[3].endswith("d\\x1b[2J/")
     assert lines[4].endswith("link -> a.csv")
     assert [each["name"] for each in json.loads(yaosb("files", "other", "--json").stdout)] == ["data"]
+    assert [each["path"] for each in json.loads(yaosb("files", "lab:data/a.csv", "--json").stdout)] == ["data/a.csv"]
     assert "no such file" in yaosb("files", "lab:nothing", code=1).stderr
     assert "max-size" in yaosb("cp", "--max-size", "1", "lab:data/a.csv", str(tmp_path / "no"), code=1).stderr
     assert not (tmp_path / "no").exists()

@@ -121,10 +121,11 @@ async def test_a_copy_to_here_brings_no_more_than_is_allowed(
         (workspace / "tree" / name).write_bytes(b"x" * MIB)
     with pytest.raises(LimitExceededError, match=r"more than 2 MiB .*max_size"):
         await sandbox.copy_from("tree", tmp_path / "back", max_size="2m")
-    with pytest.raises(LimitExceededError, match=r"more than 2 files .*max_files"):
-        await sandbox.copy_from("tree", tmp_path / "few", max_files=2)
+    for few in (1, 2, 3):  # the directory is one
+        with pytest.raises(LimitExceededError, match=rf"more than {few} files .*max_files"):
+            await sandbox.copy_from("tree", tmp_path / "few", max_files=few)
     assert not (tmp_path / "back").exists()
-    assert names(tmp_path / "few") in ([], ["a"])  # whole ones only
+    assert not (tmp_path / "few").exists()
     assert (await sandbox.copy_from("tree", tmp_path / "all", max_size="3m", max_files=4)).files == 3
 
 

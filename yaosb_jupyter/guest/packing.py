@@ -21,8 +21,9 @@ _CHANGED = (errno.ENOENT, errno.ELOOP, errno.ENXIO)
 class Packer:
     """Packs what ``open_top`` opens to be read: a file or a directory, without the files that are as ``there`` tells.
 
-    It counts while it goes: ``files``, ``done`` bytes of ``total``, ``path`` where it is, ``skipped`` paths (the first
-    of them), which are those of links and special files. Where nobody wants to know the total, it is not ``measured``.
+    It counts while it goes: ``files``, ``entries`` of all kinds of those ``coming``, ``done`` bytes of ``total``,
+    ``path`` where it is, ``skipped`` paths (the first of them), which are those of links and special files. Where
+    nobody wants to know the total, it is not ``measured``.
     """
 
     def __init__(self, open_top: Callable[[], int], there: Mapping[str, Stamp], *, measured: bool = True) -> None:
@@ -33,6 +34,8 @@ class Packer:
         self._pending = bytearray()
         self.path = ""
         self.files = 0
+        self.entries = 0
+        self.coming = 0
         self.done = 0
         self.total = 0
         self.skipped: List[str] = []
@@ -51,7 +54,7 @@ class Packer:
                 packed = self._pack_directory(top, status.st_mode)
                 if self._there:
                     yield from self._measure(top)
-                    yield records.encode_total(self.total)
+                    yield records.encode_total(self.total, self.coming)
                 elif self._measured:
                     yield from self._measure_by_packing(top, packed)
                 yield from packed
@@ -79,18 +82,20 @@ class Packer:
                 break
             yield b""
         else:
-            self.total = self.done
-        yield records.encode_total(self.total)
+            self.total, self.coming = self.done, self.entries
+        yield records.encode_total(self.total, self.coming)
         yield from held
 
     def _measure(self, top: int) -> Iterator[bytes]:
+        self.coming = 1
         for place in walk(top, stats=True):
-            if place.status is None or place.kind != records.FILE:
-                continue
-            if place.path not in self._there or not (
-                yield from self._is_there(place.path, place.status, digest_of(place.directory, place.name))
-            ):
-                self.total += place.status.st_size
+            if place.kind == records.FILE and place.status:
+                digest = digest_of(place.directory, place.name)
+                if not (yield from self._is_there(place.path, place.status, digest)):
+                    self.total += place.status.st_size
+                    self.coming += 1
+            elif place.kind != records.LEAVE:
+                self.coming += 1
             yield b""
 
     def _is_there(self, path: str, status: os.stat_result, digest: Digest) -> Generator[bytes, None, bool]:
@@ -102,8 +107,10 @@ class Packer:
 
     def _pack_directory(self, top: int, mode: int) -> Iterator[bytes]:
         self._put(records.encode(records.ENTER, "", mode))
+        self.entries = 1
         for place in walk(top, stats=False):
             self.path = place.path
+            self.entries += place.kind != records.LEAVE and place.path not in self._same
             if place.kind == records.FILE:
                 if place.path not in self._same:
                     yield from self._pack_entry(place)

@@ -16,7 +16,7 @@ MORE = 2  # more content of the file before
 ENTER = 3  # a directory, and what follows is in it
 LEAVE = 4
 SKIP = 5  # a link or special file that is left out
-TOTAL = 6  # content: bytes of all files, as far as known; the first record
+TOTAL = 6  # content: bytes of all files; mtime: how many of FILE, ENTER and SKIP come, or 0; the first record
 END = 7
 STAMP = 8  # a file as it is there, without its content: see `yaosb_jupyter.guest.manifest`
 
@@ -45,8 +45,8 @@ def encode(kind: int, name: str = "", mode: int = 0, content: bytes = b"", mtime
     return b"".join((_HEADER.pack(kind, mode & 0o777, mtime, len(raw), len(content)), raw, content))
 
 
-def encode_total(size: int) -> bytes:
-    return encode(TOTAL, content=_TOTAL.pack(size))
+def encode_total(size: int, entries: int = 0) -> bytes:
+    return encode(TOTAL, content=_TOTAL.pack(size), mtime=entries)
 
 
 def decode_total(content: Buffer) -> int:

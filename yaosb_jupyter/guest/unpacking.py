@@ -55,8 +55,8 @@ class Unpacker:
     """Takes a stream of records; nothing it makes is outside of ``destination``, and no link is followed.
 
     Directories that are there are filled, files replaced; a new directory is seen when it is whole. It counts while it
-    goes: ``files``, ``entries`` of all kinds, ``done`` bytes of ``total``, ``path`` where it is, ``skipped`` paths that
-    were left out. To be closed.
+    goes: ``files``, ``entries`` of all kinds (``coming`` are told, if any), ``done`` bytes of ``total``, ``path`` where
+    it is, ``skipped`` paths that were left out. To be closed.
     """
 
     def __init__(self, destination: Destination) -> None:
@@ -70,6 +70,7 @@ class Unpacker:
         self.path = ""
         self.files = 0
         self.entries = 0
+        self.coming = 0
         self.done = 0
         self.total = 0
         self.skipped: List[str] = []
@@ -106,7 +107,7 @@ class Unpacker:
             return
         self._complete()
         if kind == records.TOTAL:
-            self.total = records.decode_total(content)
+            self.total, self.coming = records.decode_total(content), mtime
         elif kind == records.END:
             if self._levels or not self._begun:
                 raise records.RecordError("an end in the middle")

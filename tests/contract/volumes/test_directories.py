@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.conftest import DIRECT
+from tests.contract.conftest import DIRECT, RIGS
 from tests.contract.workspaces import names, read, write
 from tests.rig.require import require
 from yaosb_jupyter.errors import PathError
@@ -131,7 +131,7 @@ async def test_rename_moves_and_replaces(volume: Volume, hostile: Path) -> None:
         await volume.rename("moved", "moved/itself")
 
 
-@pytest.mark.parametrize("rig", [*DIRECT, "daemon", "streamed", "each"], indirect=True)
+@pytest.mark.parametrize("rig", [*RIGS, "streamed", "each"], indirect=True)
 async def test_a_copied_directory_keeps_its_mode_and_one_that_is_there_its_own(
     volume: Volume, hostile: Path, here: Path
 ) -> None:

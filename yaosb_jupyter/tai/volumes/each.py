@@ -20,9 +20,9 @@ class FileByFile(Volume):
     async def put(self, path: str, content: AsyncIterable[bytes], *, mode: int | None, mtime: int) -> FileInfo:
         """`write`, with the file's time in nanoseconds since 1970."""
 
-    async def put_directory(self, path: str, *, mode: int) -> None:  # noqa: ARG002 - for those that can
+    @abstractmethod
+    async def put_directory(self, path: str, *, mode: int) -> None:
         """`mkdir`; one that is made gets the mode, for its owner at least so that it can be filled."""
-        await self.mkdir(path)
 
     async def write(self, path: str, content: AsyncIterable[bytes], *, mode: int | None = None) -> FileInfo:
         return await self.put(path, content, mode=mode, mtime=time.time_ns())

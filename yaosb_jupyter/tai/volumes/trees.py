@@ -75,9 +75,10 @@ class Target:
 
     def feed(self, data: bytes) -> Steps:
         with path_errors(self.path, self.sandbox):
-            for _ in self.unpacker.feed(data):
+            here = self.unpacker
+            for _ in here.feed(data):
                 if self.limits is not None:
-                    self.limits.check(max(self.unpacker.total, self.unpacker.done), self.unpacker.entries)
+                    self.limits.check(max(here.total, here.done), max(here.coming, here.entries))
                 yield b""
 
     def finish(self) -> None:

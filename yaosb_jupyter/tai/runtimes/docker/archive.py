@@ -24,6 +24,7 @@ from datetime import datetime
 from typing import IO, Any, cast
 
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, RuntimeUnavailableError, UnavailableError
+from yaosb_jupyter.guest.confined import NEW_DIRECTORY_MODE
 from yaosb_jupyter.guest.staging import NEW_FILE_MODE, temporary_name
 from yaosb_jupyter.tai.runtimes.docker.archivetree import TELL_TIMES, ArchivedTree, times_told
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
@@ -155,7 +156,10 @@ class ArchiveVolume(FileByFile):
         return sorted(found, key=lambda each: each.name)
 
     async def mkdir(self, path: str) -> None:
-        await self._make_directories(await self._follow(split_path(path), final=True, missing=True))
+        await self.put_directory(path, mode=NEW_DIRECTORY_MODE)
+
+    async def put_directory(self, path: str, *, mode: int) -> None:
+        await self._make_directories(await self._follow(split_path(path), final=True, missing=True), mode | 0o700)
 
     async def remove(self, path: str, *, recursive: bool = False) -> None:
         names = await self._follow(split_path(path), final=False)
@@ -244,20 +248,21 @@ class ArchiveVolume(FileByFile):
         """As it was written: the engine tells where it leads. Empty for what is no link."""
         return (await self._script(_READ_LINK, names)).decode(errors="surrogateescape")
 
-    async def _make_directories(self, names: Sequence[str]) -> None:
+    async def _make_directories(self, names: Sequence[str], mode: int = NEW_DIRECTORY_MODE) -> None:
+        """The last with ``mode``, where it is made."""
         for count in range(1, len(names) + 1):
             info = await self._stat(names[:count])
             if info is None:
-                await self._put_directories(names[: count - 1], names[count - 1 :])
+                await self._put_directories(names[: count - 1], names[count - 1 :], mode)
                 return
             if not info.is_dir:
                 raise path_error(errno.ENOTDIR, "/".join(names[:count]))
 
-    async def _put_directories(self, below: Sequence[str], names: Sequence[str]) -> None:
+    async def _put_directories(self, below: Sequence[str], names: Sequence[str], mode: int) -> None:
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as tar:
             for count in range(1, len(names) + 1):
-                entry = await self._entry("/".join(names[:count]), 0o755)
+                entry = await self._entry("/".join(names[:count]), mode if count == len(names) else NEW_DIRECTORY_MODE)
                 entry.type = tarfile.DIRTYPE
                 tar.addfile(entry)
 
