@@ -26,7 +26,8 @@ class ExitStatus:
     ``exit_code`` 128 + n where signal n killed it; ``signal`` n, or None (guessed from the code where the engine's own
     exec runs the command, which cannot tell the two apart); ``duration`` seconds; ``timed_out`` it was
     killed at its timeout. ``peak_memory`` bytes of the largest of its processes and ``cpu_time`` seconds of them all
-    that it waited for, 0 where the runtime does not tell.
+    that it waited for, 0 where the runtime does not tell. ``out_of_memory`` it was killed, and while it ran the kernel
+    killed a process of the sandbox for want of memory; False where the sandbox cannot see that (only Docker's can).
     """
 
     exit_code: int
@@ -35,6 +36,7 @@ class ExitStatus:
     timed_out: bool = False
     peak_memory: int = 0
     cpu_time: float = 0.0
+    out_of_memory: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,7 @@ class ExecResult(Generic[Text]):
     truncated: bool = False
     peak_memory: int = 0
     cpu_time: float = 0.0
+    out_of_memory: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

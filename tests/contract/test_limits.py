@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.contract.box import Box
 from tests.contract.conftest import MakeBox
+from tests.contract.hosts import hosts
 from yaosb_jupyter.choices import Status
 from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
 
@@ -67,6 +70,17 @@ async def test_x18_a_hog_meets_its_cap(make_box: MakeBox, info: RuntimeInfo) -> 
     if applies(Capability.MEMORY_LIMIT, info.isolation.memory, info):
         assert await hog(box, 300 * MIB) != 0
         assert (await box.sh("echo answers")).stdout == b"answers\n"
+
+
+@pytest.mark.parametrize("host", hosts("docker", "docker-relay"), indirect=True)
+async def test_x18_that_memory_was_missing_is_told(make_box: MakeBox) -> None:
+    box = await make_box(memory=64 * MIB)
+    grow = "python3 -c 'data = bytearray(); exec(\"while True: data += bytes(1 << 20)\")'"
+    for script in (grow, f"exec {grow}"):
+        ran = await box.sh(script)
+        assert (ran.code, ran.status.out_of_memory) == (137, True)
+    killed = await box.sh("kill -9 $$")
+    assert (killed.code, killed.status.out_of_memory) == (137, False)
 
 
 async def test_x18_the_cap_of_hogs_holds_for_all_processes_together(make_box: MakeBox, info: RuntimeInfo) -> None:

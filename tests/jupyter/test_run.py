@@ -202,3 +202,9 @@ async def test_a_script_that_could_not_be_removed_is_removed_by_the_next_cell(
     assert len(await sandbox.files.list()) == 1
     await run_script(sandbox, Script(body="true"), files, Mailbox(), lambda _: None)
     assert await sandbox.files.list() == []
+
+
+def test_that_memory_was_missing_is_told() -> None:
+    result = ExecResult(exit_code=137, stdout="", stderr="", signal=9, out_of_memory=True)
+    with pytest.raises(ExecFailedError, match="killed for want of memory"):
+        raise_for_exit(result, "lab")

@@ -150,6 +150,7 @@ class Execution(Generic[Text]):
             truncated=any(tail.dropped for tail in tails.values()),
             peak_memory=status.peak_memory,
             cpu_time=status.cpu_time,
+            out_of_memory=status.out_of_memory,
         )
 
     def _judge(self, result: ExecResult[Text], status: ExitStatus, recorded: _Recorded) -> None:
@@ -172,6 +173,7 @@ class Execution(Generic[Text]):
                 f"the command ended with exit code {result.exit_code}{_last_line(result)}",
                 result=result,
                 sandbox=self.sandbox,
+                hint=memory_hint(status),
             )
 
 
@@ -199,6 +201,11 @@ class _Recorded(ForwardingStream):
                 self.over_limit = True
                 await self._inner.cancel(0.0)
         return chunk
+
+
+def memory_hint(status: ExitStatus) -> str | None:
+    """What to do about a command that the sandbox had no memory for."""
+    return "it was killed for want of memory: create the sandbox with more" if status.out_of_memory else None
 
 
 def _last_line(result: ExecResult[Text]) -> str:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from . import frames, processes, terminal
+from . import frames, memory, processes, terminal
 from .loop import Loop, Timer
 from .pipes import Input, Output, output_pipe
 from .spawn import Spawner
@@ -24,6 +24,8 @@ DRAIN_GRACE = 0.2
 KILL_GRACE = 2.0
 POLL = 0.01
 MARK = "YAOSB_EXEC_ID"
+KILLED = (signal.SIGKILL, (128 + signal.SIGKILL) << 8)
+"""What is waited for of one that was killed, and of a shell whose last command was."""
 
 
 class Command:
@@ -56,6 +58,8 @@ class Command:
         self._timer: Optional[Timer] = None
         self._kill_at: Optional[float] = None
         self._timed_out = False
+        self._kills_before = memory.kills()
+        self._out_of_memory = False
         self._finished = False
         try:
             self._open(took, size)
@@ -127,6 +131,8 @@ class Command:
     def reaped(self, status: int, usage: resource.struct_rusage) -> None:
         assert self._process is not None
         self._ended = (status, usage, time.monotonic() - self._began)
+        if status in KILLED:
+            self._out_of_memory = memory.kills() > self._kills_before
         if self._timer is not None:
             self._timer.cancel()
         self._process.returncode = status  # reaped here, so that subprocess must not wait for it
@@ -157,6 +163,7 @@ class Command:
             "timed_out": self._timed_out,
             "peak_memory": usage.ru_maxrss * 1024,
             "cpu_time": usage.ru_utime + usage.ru_stime,
+            "out_of_memory": self._out_of_memory,
         }
 
     def _close(self) -> None:

@@ -70,6 +70,7 @@ def raise_for_exit(result: ExecResult[str], sandbox: str) -> None:
     """Raises `ExecFailedError` for a non-zero exit code."""
     if result.exit_code:
         killed = f" (killed by signal {result.signal})" if result.signal else ""
+        killed = " (killed for want of memory)" if result.out_of_memory else killed
         raise ExecFailedError(
             f"the command ended with exit code {result.exit_code}{killed}",
             result=result,
@@ -116,6 +117,7 @@ def _result(status: ExitStatus, kept: Mapping[ExecChannel, Tail]) -> ExecResult[
         truncated=any(tail.dropped for tail in kept.values()),
         peak_memory=status.peak_memory,
         cpu_time=status.cpu_time,
+        out_of_memory=status.out_of_memory,
     )
 
 

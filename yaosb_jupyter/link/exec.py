@@ -57,6 +57,7 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     timed_out: bool
     peak_memory: Annotated[int, msgspec.Meta(ge=0, le=1 << 60)] = 0
     cpu_time: _Seconds = 0.0
+    out_of_memory: bool = False
 
 
 def exit_status(told: CommandResult) -> ExitStatus:
@@ -67,6 +68,7 @@ def exit_status(told: CommandResult) -> ExitStatus:
         timed_out=told.timed_out,
         peak_memory=told.peak_memory,
         cpu_time=told.cpu_time,
+        out_of_memory=told.out_of_memory,
     )
 
 
