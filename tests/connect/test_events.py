@@ -93,7 +93,7 @@ async def test_a_server_that_stays_away_is_given_up(listen: Listen, monkeypatch:
 
     async with await attach_to(await listen(handle), "sse") as stream:
         assert (await stream.read()) == ServerEvent(data="x")
-        with pytest.raises(ProtocolError, match="no HTTP"):
+        with pytest.raises(PortUnavailableError, match="attempts"):
             await stream.read()
         assert await stream.read() is None
 
@@ -222,3 +222,58 @@ async def test_bad_options_are_named(fields: dict[str, object]) -> None:
     given = {"port": 80, "protocol": "sse", **fields}
     with pytest.raises(InvalidOptionError, match=field):
         await attach_to(**given)  # type: ignore[arg-type]
+
+
+REDIRECTS = {
+    "relative": ("../moved/events?x=1", "/moved/events?x=1"),
+    "below the same port": ("/moved", "/moved"),
+    "whole": ("http://localhost:{port}/moved", "/moved"),
+    "by number": ("http://127.0.0.1:{port}/moved#part", "/moved"),
+}
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(("location", "path"), REDIRECTS.values(), ids=REDIRECTS.keys())
+async def test_redirects_are_followed(listen: Listen, status: int, location: str, path: str) -> None:
+    asked: list[str] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await head(reader)).split(" ")[1])
+        if len(asked) == 1:
+            writer.write(f"HTTP/1.1 {status} Moved\r\nLocation: {location.format(port=port)}\r\n\r\n".encode())
+        else:
+            writer.write(STREAM + b"data: here\n\n")
+
+    port = await listen(handle)
+    async with await attach_to(port, "sse", path="/old/events", reconnect=False) as stream:
+        assert await stream.read() == ServerEvent(data="here")
+    assert asked == ["/old/events", path]
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("https://localhost:{port}/", "away from this port"),
+        ("http://example.org/events", "away from this port"),
+        ("//localhost:1/", "away from this port"),
+        ("http://[::1/", "no address"),
+        ("/again", "more than 20 redirects"),
+    ],
+)
+async def test_redirects_that_lead_nowhere_are_told(listen: Listen, location: str, told: str) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(f"HTTP/1.1 302 Found\r\nLocation: {location.format(port=port)}\r\n\r\n".encode())
+
+    port = await listen(handle)
+    with pytest.raises(ProtocolError, match=told):
+        await attach_to(port, "sse")
+
+
+@pytest.mark.parametrize("protocol", ["sse", "ws"])
+async def test_a_server_that_hangs_up_is_told_in_plain_words(listen: Listen, protocol: str) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+
+    with pytest.raises(PortUnavailableError, match="ended the connection without an answer"):
+        await attach_to(await listen(handle), protocol)

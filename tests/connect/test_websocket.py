@@ -12,7 +12,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.frames import Frame, Opcode
 
 from tests.connect.conftest import Listen, attach_to, head
-from yaosb_jupyter.errors import PortUnavailableError, ProtocolError
+from yaosb_jupyter.errors import InvalidOptionError, PortUnavailableError, ProtocolError
 from yaosb_jupyter.tai.connect import websocket
 
 Handle = Callable[[ServerConnection], Awaitable[None]]
@@ -201,6 +201,21 @@ async def test_closing_it_ends_who_reads_though_the_server_says_nothing(
     async with asyncio.timeout(5):
         await socket.close()
         assert await reading is None
+    assert socket.close_code == 1006
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(1005, ""), (1006, ""), (999, ""), (5000, ""), (2000, ""), ("1000", ""), (1000, "x" * 124), (1000, None)],
+)
+async def test_a_farewell_that_may_not_be_said_is_refused(
+    listen: Listen, monkeypatch: pytest.MonkeyPatch, code: Any, reason: Any
+) -> None:
+    monkeypatch.setattr(websocket, "_CLOSE_PATIENCE", 0.2)
+    async with await attach_to(await listen(_accept_and(b"\x81\x02hi"))) as socket:
+        with pytest.raises(InvalidOptionError):
+            await socket.close(code, reason)
+        assert await socket.read() == "hi"
 
 
 async def test_a_server_that_says_farewell_and_stays_is_hung_up_on(
@@ -237,7 +252,6 @@ def _accept_and(frames: bytes) -> Callable[[asyncio.StreamReader, asyncio.Stream
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "status 200 OK.*hello"),
         (b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", "Accept"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "HTTP"),
-        (b"", "HTTP"),
     ],
 )
 async def test_what_takes_no_websocket_is_told(listen: Listen, said: bytes, told: str) -> None:

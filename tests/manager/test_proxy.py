@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -41,6 +42,15 @@ async def web(manager: AsyncManager) -> AsyncIterator[Web]:
     """In a sandbox without any network."""
     async with serving(await manager.create("lab")) as web:
         yield web
+
+
+@pytest.mark.parametrize("port", ["80", None, 0, 65536])
+async def test_what_is_no_port_is_refused(open_on_memory: OpenManager, port: Any) -> None:
+    sandbox = await (await open_on_memory()).create("lab")
+    with pytest.raises(InvalidOptionError, match="port="):
+        await sandbox.proxy(port)
+    with pytest.raises(InvalidOptionError, match="port="):
+        await sandbox.dial(port)
 
 
 @pytest.mark.parametrize("rig", SANDBOXES, indirect=True)

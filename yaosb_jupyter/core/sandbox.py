@@ -314,6 +314,8 @@ class AsyncSandbox:
         hours after it was last asked for, or until the sandbox is stopped or removed. ``path`` may hold a query. Raises
         `NotRunningError`, `InvalidOptionError`.
         """
+        check_number("port", port, 1, 65535)
+        check_text("path", path)
         return await self._service.proxy(self.uid, port, path)
 
     @overload

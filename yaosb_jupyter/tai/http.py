@@ -14,6 +14,13 @@ MAX_HEAD = 2**16
 """Bytes of a request's or a response's head."""
 
 
+class NoAnswer(h11.RemoteProtocolError):
+    """The other side ended the connection before it had said anything of a response."""
+
+    def __init__(self) -> None:
+        super().__init__("it ended the connection without an answer")
+
+
 class HttpStream:
     """The asking side; what `h11` and the connection raise goes to the caller."""
 
@@ -29,10 +36,13 @@ class HttpStream:
     async def receive(self) -> h11.Event | type[h11.PAUSED]:
         """The next event: `PAUSED` once the response has ended.
 
-        Raises `h11.RemoteProtocolError`, for a response that ends too early too.
+        Raises `h11.RemoteProtocolError`, for a response that ends too early too, and `NoAnswer`.
         """
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(await self.stream.receive())
+            data = await self.stream.receive()
+            if not data and self._http.their_state is h11.SEND_RESPONSE and not self._http.trailing_data[0]:
+                raise NoAnswer
+            self._http.receive_data(data)
         return event  # type: ignore[return-value]
 
     async def response(self) -> h11.Response:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Self, TypeVar
 
+from yaosb_jupyter.errors import PortUnavailableError
 from yaosb_jupyter.tai.bytestream import ByteStream
 
 T_co = TypeVar("T_co", covariant=True)
@@ -26,6 +27,14 @@ class Endpoint:
     timeout: float = 30.0
     max_message: int = 64 * 2**20
     reconnect: bool = True
+
+    def unanswered(self) -> PortUnavailableError:
+        """What to tell where the server hung up on the request."""
+        return PortUnavailableError(
+            f"port {self.port}: it ended the connection without an answer",
+            sandbox=self.sandbox,
+            hint="look at what the server writes",
+        )
 
     @property
     def host(self) -> str:
@@ -82,7 +91,10 @@ class AsyncAttachment(ABC, Generic[T_co]):
 
     @abstractmethod
     async def close(self, code: int = NORMAL, reason: str = "") -> None:
-        """Ends it, a WebSocket with ``code`` and ``reason``. Idempotent."""
+        """Ends it, a WebSocket with ``code`` and ``reason`` (RFC 6455 7.4). Idempotent.
+
+        A WebSocket waits three seconds for the other side's farewell. Raises `InvalidOptionError`.
+        """
 
     def __aiter__(self) -> Self:
         return self

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from typing import NoReturn
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import h11
 
 from yaosb_jupyter.errors import PortUnavailableError, ProtocolError, SandboxError
 from yaosb_jupyter.tai.connect.base import NORMAL, AsyncAttachment, Endpoint
 from yaosb_jupyter.tai.connect.sse import EventParser, EventTooLarge
-from yaosb_jupyter.tai.http import HttpStream, value_of
+from yaosb_jupyter.tai.http import HttpStream, NoAnswer, value_of
+from yaosb_jupyter.tai.proxy.server import quoted
 from yaosb_jupyter.types import ServerEvent
 
 RETRY = 3.0
@@ -19,6 +21,9 @@ RETRY = 3.0
 MAX_RETRY = 60.0
 ATTEMPTS = 6
 """So often in a row it is tried, each time after twice as long."""
+MAX_REDIRECTS = 20
+"""As browsers' fetch follows."""
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BODY_SHOWN = 500
 _BODY_PATIENCE = 2.0
 
@@ -70,30 +75,54 @@ class EventAttachment(AsyncAttachment[ServerEvent]):
 
     async def connect(self) -> None:
         """Asks for the stream, from the last event on; a server that has none any more ends it (status 204)."""
-        endpoint = self._endpoint
-        stream = await endpoint.dial()
-        self._http = HttpStream(stream)
-        try:
-            await self._ask(self._http)
-        except BaseException as error:
+        path = self._endpoint.path
+        for _ in range(MAX_REDIRECTS + 1):
+            stream = await self._endpoint.dial()
+            self._http = HttpStream(stream)
+            try:
+                elsewhere = await self._ask(self._http, path)
+            except BaseException as error:
+                await self._let_go()
+                if isinstance(error, NoAnswer):
+                    raise self._endpoint.unanswered() from error
+                if isinstance(error, h11.RemoteProtocolError | h11.LocalProtocolError):
+                    raise self._protocol_error(f"no HTTP: {error}") from error
+                raise
+            if elsewhere is None:
+                return
             await self._let_go()
-            if isinstance(error, h11.RemoteProtocolError | h11.LocalProtocolError):
-                raise self._protocol_error(f"no HTTP: {error}") from error
-            raise
+            path = elsewhere
+        raise self._protocol_error(f"more than {MAX_REDIRECTS} redirects")
 
-    async def _ask(self, http: HttpStream) -> None:
-        await http.send(h11.Request(method="GET", target=self._endpoint.path, headers=self._headers()))
+    async def _ask(self, http: HttpStream, path: str) -> str | None:
+        """None where the stream is there, or no more; else where to ask for it."""
+        await http.send(h11.Request(method="GET", target=path, headers=self._headers()))
         await http.send(h11.EndOfMessage())
         head = await http.response()
         if head.status_code == 204:
             await self._end("the server has no more events (status 204)")
-            return
+            return None
+        location = value_of(head.headers, b"location")
+        if head.status_code in _REDIRECTS and location:
+            return self._below_port(path, location)
         kind = value_of(head.headers, b"content-type").partition(";")[0].strip().lower()
         if head.status_code != 200:
             raise self._protocol_error(f"status {head.status_code}", await _beginning(http))
         if kind != "text/event-stream":
             raise self._protocol_error(f"content of type {kind or 'unknown'}", await _beginning(http))
         self._parser = EventParser(last_event_id=self._parser.last_event_id, max_size=self._endpoint.max_message)
+        return None
+
+    def _below_port(self, path: str, location: str) -> str:
+        """Raises `ProtocolError` for what leads away from this server."""
+        try:
+            found = urlsplit(urljoin(f"http://{self._endpoint.host}{path}", location))
+        except ValueError as error:
+            raise self._protocol_error(f"it leads to {location[:_BODY_SHOWN]}, which is no address") from error
+        own = {self._endpoint.host, f"127.0.0.1:{self._endpoint.port}", f"[::1]:{self._endpoint.port}"}
+        if found.scheme != "http" or found.netloc not in own:
+            raise self._protocol_error(f"it leads to {location[:_BODY_SHOWN]}, away from this port")
+        return quoted(urlunsplit(("", "", found.path or "/", found.query, "")))
 
     def _headers(self) -> list[tuple[str, str]]:
         given = {name.lower(): value for name, value in self._endpoint.headers.items()}

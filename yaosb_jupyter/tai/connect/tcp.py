@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yaosb_jupyter.errors import ProtocolError
+from yaosb_jupyter.errors import ProtocolError, SandboxError
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.connect.base import NORMAL, AsyncAttachment, Endpoint
 
@@ -18,6 +18,7 @@ class TcpAttachment(AsyncAttachment[bytes]):
         self._stream = stream
         self._closed = False
         self._close_reason = ""
+        self._failure: SandboxError | None = None
 
     @property
     def close_reason(self) -> str:
@@ -26,7 +27,11 @@ class TcpAttachment(AsyncAttachment[bytes]):
     async def read(self) -> bytes | None:
         if self._closed:
             return None
-        data = await self._stream.receive()
+        try:
+            data = await self._stream.receive()
+        except SandboxError as error:
+            self._failure = error
+            raise
         if not data:
             self._close_reason = self._close_reason or "the other side has ended it"
         return data or None
@@ -34,6 +39,8 @@ class TcpAttachment(AsyncAttachment[bytes]):
     async def write(self, data: str | bytes) -> None:
         if self._closed:
             raise ProtocolError("the connection was closed here", sandbox=self._sandbox, hint="attach again")
+        if self._failure is not None:
+            raise self._failure
         await self._stream.send(data.encode() if isinstance(data, str) else data)
 
     async def close(self, code: int = NORMAL, reason: str = "") -> None:  # noqa: ARG002 - TCP tells neither

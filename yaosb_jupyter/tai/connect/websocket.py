@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from typing import cast
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidHandshake, InvalidStatus
-from websockets.frames import CloseCode, Frame, Opcode
+from websockets.frames import EXTERNAL_CLOSE_CODES, CloseCode, Frame, Opcode
 from websockets.http11 import Response
 from websockets.protocol import State
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
-from yaosb_jupyter.errors import PortUnavailableError, ProtocolError, SandboxError
+from yaosb_jupyter.checks import check_number, check_text
+from yaosb_jupyter.errors import InvalidOptionError, PortUnavailableError, ProtocolError, SandboxError
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.connect.base import NORMAL, AsyncAttachment, Endpoint
 
 _HELD = 2**20
 """Bytes of messages that wait for their reader; beyond them the server waits."""
-_CLOSE_PATIENCE = 10.0
+_CLOSE_PATIENCE = 3.0
+"""How long the other side has for its farewell, and to hang up after it."""
+_MAX_REASON = 123  # bytes, RFC 6455 5.5
 _PENDING_PONGS = 1024
 _BODY_SHOWN = 500
 
@@ -87,11 +91,14 @@ class WebSocketAttachment(AsyncAttachment[str | bytes]):
     async def handshake(self) -> None:
         """Raises `ProtocolError`, `PortUnavailableError`."""
         await self._flush()
+        answered = False
         while self._protocol.state is State.CONNECTING and self._protocol.handshake_exc is None:
-            self._feed(await self._stream.receive())
+            data = await self._stream.receive()
+            answered = answered or bool(data)
+            self._feed(data)
         refusal = self._protocol.handshake_exc
         if refusal is not None:
-            raise self._refused(refusal) from refusal
+            raise (self._refused(refusal) if answered else self._endpoint.unanswered()) from refusal
         self._pump = asyncio.create_task(self._run(), name=f"WebSocket {self.url}")
 
     async def read(self) -> str | bytes | None:
@@ -116,7 +123,7 @@ class WebSocketAttachment(AsyncAttachment[str | bytes]):
             raise PortUnavailableError(
                 f"port {self._endpoint.port}: the WebSocket broke off without a farewell",
                 sandbox=self._endpoint.sandbox,
-                hint="look at what the server writes",
+                hint="did the server or its sandbox end? look at what it writes",
             )
 
     async def write(self, data: str | bytes) -> None:
@@ -133,6 +140,7 @@ class WebSocketAttachment(AsyncAttachment[str | bytes]):
         await self._flush()
 
     async def close(self, code: int = NORMAL, reason: str = "") -> None:
+        _check_farewell(code, reason)
         self._closing = True
         self._news.set()
         self._room.set()
@@ -149,6 +157,8 @@ class WebSocketAttachment(AsyncAttachment[str | bytes]):
             for task in (self._pump, self._pongs):
                 if task is not None:
                     task.cancel()
+            if self._protocol.state is not State.CLOSED:
+                self._protocol.receive_eof()
             await self._stream.aclose()
 
     async def _run(self) -> None:
@@ -249,6 +259,16 @@ class WebSocketAttachment(AsyncAttachment[str | bytes]):
         else:
             why = f"it does not speak HTTP: {refusal}"
         return ProtocolError(f"{where}: {why}", sandbox=endpoint.sandbox, hint="look at path, headers and subprotocols")
+
+
+def _check_farewell(code: object, reason: object) -> None:
+    """Raises `InvalidOptionError` for what may not be said (RFC 6455 7.4)."""
+    check_number("code", code, NORMAL, 4999)
+    if code not in EXTERNAL_CLOSE_CODES and not 3000 <= cast(int, code) < 5000:
+        raise InvalidOptionError(f"code={code!r} is not for saying", hint="accepted: 1000, 1001, 3000 to 4999")
+    check_text("reason", reason)
+    if len(cast(str, reason).encode()) > _MAX_REASON:
+        raise InvalidOptionError(f"reason is longer than {_MAX_REASON} bytes", hint="say it in a message before")
 
 
 _BROKEN = (CloseCode.PROTOCOL_ERROR, CloseCode.INVALID_DATA, CloseCode.MESSAGE_TOO_BIG)
