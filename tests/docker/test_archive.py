@@ -1,15 +1,19 @@
-"""What an archive keeps before it is sent is let go, wherever a write is cancelled."""
+"""A workspace through the engine's archive: writes that fail or are cancelled leave nothing, and errors are ours."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.docker.conftest import MakeBox
+from tests.contract.box import pieces
+from tests.docker.conftest import MakeBox, OpenRuntime
+from tests.manager.waiting import until
+from yaosb_jupyter.errors import PathError, PathLinkError
 from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
 
 pytestmark = pytest.mark.docker
@@ -36,3 +40,61 @@ async def test_x10_a_write_that_is_cancelled_as_its_spool_is_made_closes_it(
     with pytest.raises(asyncio.CancelledError):
         await writing
     assert made[0].closed
+
+
+async def test_x10_a_write_that_fails_or_is_cancelled_leaves_nothing_in_the_workspace(
+    monkeypatch: pytest.MonkeyPatch, runtime: DockerRuntime, make_box: MakeBox
+) -> None:
+    box = await make_box(runtime, user="1234:1234")
+    volume, workspace = runtime._archive(box.runtime_id), box.spec.workspace
+    await box.sh("mkdir shut; chmod 500 shut; mkdir open")
+    with pytest.raises(PathError, match=r"'shut/file' may not be accessed"):
+        await volume.write("shut/file", pieces(b"x"))
+    with pytest.raises(PathError, match="not UTF-8"):
+        await volume.write("open/\udcff", pieces(b"x"))
+    monkeypatch.setattr("yaosb_jupyter.tai.runtimes.docker.archive.MOVE", "sleep 30")
+    writing = asyncio.ensure_future(volume.write("open/file", pieces(b"x")))
+
+    async def is_sent() -> bool:
+        return any((workspace / "open").iterdir())
+
+    await until(is_sent)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert sorted(path.name for path in workspace.rglob("*")) == ["open", "shut"]
+
+
+async def test_what_an_archive_cannot_do_is_told_with_the_path(runtime: DockerRuntime, make_box: MakeBox) -> None:
+    box = await make_box(runtime, user="1234:1234")
+    volume, workspace = runtime._archive(box.runtime_id), box.spec.workspace
+    await box.sh("ln -s /etc out; mkdir shut full; chmod 0 shut; touch full/x file")
+    (workspace / "full" / "n\udcff").write_text("there")
+    for path in ("out", "out/passwd"):
+        with pytest.raises(PathLinkError, match=f"'{path}' leads out of the workspace"):
+            await volume.stat(path, follow=True)
+    with pytest.raises(PathError, match=r"'shut' may not be accessed"):
+        await volume.list("shut")
+    with pytest.raises(PathError, match=r"'file' is not a directory"):
+        await volume.list("file")
+    with pytest.raises(PathError, match="not UTF-8"):
+        _ = [piece async for piece in volume.read("full/n\udcff")]
+    assert [info.name for info in await volume.list("full")] == ["n\udcff", "x"]
+
+
+async def test_a_tree_that_is_too_deep_for_an_engine_is_told_as_such(
+    open_runtime: OpenRuntime, make_box: MakeBox
+) -> None:
+    runtime = await open_runtime()
+    box = await make_box(runtime)
+    here = os.open(box.spec.workspace, os.O_RDONLY)
+    for _ in range(300):
+        os.mkdir("d", dir_fd=here)
+        above, here = here, os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(above)
+    os.close(here)
+    volume = runtime._archive(box.runtime_id)
+    for depth in (255, 256, 257):
+        with pytest.raises(PathError, match="too deep"):
+            await volume.list("/".join(["d"] * depth))
+    assert (await volume.list("/".join(["d"] * 254)))[0].is_dir

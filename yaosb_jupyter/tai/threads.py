@@ -1,10 +1,10 @@
-"""Blocking work for coroutines."""
+"""Work that a coroutine waits for: blocking, or to be done to its end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -15,7 +15,12 @@ async def in_thread(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.
 
     So what the function uses may be closed then, and what it made is where it was put. For work that is short.
     """
-    running = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    return await to_the_end(asyncio.to_thread(function, *args, **kwargs))
+
+
+async def to_the_end(work: Coroutine[Any, Any, _R]) -> _R:
+    """Waits for short work that is done even where we are cancelled; the cancellation is raised then."""
+    running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

@@ -69,8 +69,12 @@ def split_path(path: str, mounts: Sequence[str] = (WORKDIR,)) -> tuple[str, ...]
     if any(len(os.fsencode(name)) > MAX_NAME for name in names):
         raise PathError(f"{path[:60]!r}... is too long", hint=f"accepted: names of up to {MAX_NAME} bytes")
     if len(names) > _MAX_NAMES:
-        raise PathError(f"{path[:60]!r}... is too deep", hint=f"accepted: up to {_MAX_NAMES} names")
+        raise too_deep(path, _MAX_NAMES)
     return names
+
+
+def too_deep(path: str, most: int) -> PathError:
+    return PathError(f"{path[:60]!r}... is too deep", hint=f"accepted: up to {most} names")
 
 
 def split_named(path: str, mounts: Sequence[str] = (WORKDIR,)) -> tuple[str, ...]:

@@ -12,33 +12,35 @@ import io
 import json
 import os
 import posixpath
-import re
 import stat as stats
 import tarfile
 import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import IO, Any, cast
 
-from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, RuntimeUnavailableError, UnavailableError
+from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, RuntimeUnavailableError, SandboxError
 from yaosb_jupyter.guest.confined import NEW_DIRECTORY_MODE
 from yaosb_jupyter.guest.staging import NEW_FILE_MODE, temporary_name
 from yaosb_jupyter.tai.runtimes.docker.archivetree import TELL_TIMES, ArchivedTree, times_told
 from yaosb_jupyter.tai.runtimes.docker.engine import Engine
 from yaosb_jupyter.tai.runtimes.docker.environments import Environments
+from yaosb_jupyter.tai.runtimes.docker.filescripts import LIST, MOVE, READ_LINK, REMOVE, failure, told_by_list
 from yaosb_jupyter.tai.runtimes.docker.processes import run_script
 from yaosb_jupyter.tai.runtimes.docker.tarstream import TarReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
-from yaosb_jupyter.tai.threads import in_thread
+from yaosb_jupyter.tai.threads import in_thread, to_the_end
 from yaosb_jupyter.tai.volumes.comparison import stamps_of
 from yaosb_jupyter.tai.volumes.each import FileByFile
-from yaosb_jupyter.tai.volumes.paths import path_error, split_path
+from yaosb_jupyter.tai.volumes.paths import path_error, split_path, too_deep
 from yaosb_jupyter.types import WORKDIR, FileInfo
 
 _MAX_LINKS = 40
+_MAX_NAMES = 255
+"""More on a path the engine takes for links in a circle."""
 _PIECE = 2**20
 _SPOOL = 2**22
 _GO_DIRECTORY, _GO_LINK, _GO_IRREGULAR = 1 << 31, 1 << 27, (1 << 25) | (1 << 24) | (1 << 21) | (1 << 26) | (1 << 19)
@@ -53,7 +55,7 @@ class ArchiveVolume(FileByFile):
         self._runtime_id = runtime_id
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
-        names, info = await self._regular(path)
+        names, info = await self._regular(_checked(path))
         target = self._target(names)
         left = info.size - offset if size is None else min(size, info.size - offset)
         async with self._engine.stream("GET", target, sandbox=self._runtime_id) as response:
@@ -73,7 +75,7 @@ class ArchiveVolume(FileByFile):
 
     async def put(self, path: str, content: AsyncIterable[bytes], *, mode: int | None, mtime: int) -> FileInfo:
         """The content is kept in a temporary file first: the engine wants its size before it."""
-        names = await self._follow(split_path(path), final=True, missing=True)
+        names = await self._follow(split_path(_checked(path)), final=True, missing=True)
         if not names:
             raise path_error(errno.EISDIR, path)
         old = await self._stat(names)
@@ -100,9 +102,14 @@ class ArchiveVolume(FileByFile):
                 yield piece
             yield bytes(-entry.size % 512 + 1024)
 
-        await self._put(names[:-1], archive())
         temporary = (*names[:-1], entry.name)
-        await self._script('mv -fT -- "$1" "$2"', temporary, names)
+        try:
+            await self._put(names[:-1], archive())
+            await self._script(MOVE, temporary, names)
+        except BaseException:
+            with suppress(SandboxError):  # what went wrong first is told
+                await to_the_end(self._remove(temporary))
+            raise
 
     async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:  # noqa: ARG002 - always
         async with self._archived(source) as tree, aclosing(cast(Any, tree.manifest())) as told:
@@ -117,7 +124,7 @@ class ArchiveVolume(FileByFile):
 
     @asynccontextmanager
     async def _archived(self, source: str) -> AsyncIterator[ArchivedTree]:
-        names = await self._follow(split_path(source), final=True)
+        names = await self._follow(split_path(_checked(source)), final=True)
         info = await self._stat(names)
         if info is None:
             raise path_error(errno.ENOENT, source)
@@ -141,19 +148,26 @@ class ArchiveVolume(FileByFile):
         return info if info.link_target is None else replace(info, link_target=await self._link_target(names))
 
     async def list(self, path: str = "") -> Sequence[FileInfo]:
-        names = await self._follow(split_path(path), final=True)
-        info = await self._stat(names)
-        if info is None:
-            raise path_error(errno.ENOENT, path)
-        if not info.is_dir:
-            raise path_error(errno.ENOTDIR, path)
-        *told, _ = (await self._script(_LIST, names)).decode(errors="surrogateescape").split("\0")
+        names: Sequence[str] = split_path(path)
+        told = await self._told(names)
+        if told is None:  # links are on the way, or it is none
+            names = await self._follow(names, final=True)
+            info = await self._stat(names)
+            if info is None or not info.is_dir:
+                raise path_error(errno.ENOENT if info is None else errno.ENOTDIR, path)
+            told = await self._told(names)
+        if told is None:
+            raise path_error(errno.EACCES, path)
         found = []
-        for name, target in zip(told[::2], told[1::2], strict=True):
+        for name, target in told:
             each = await self._stat((*names, name))
             if each is not None:
                 found.append(each if each.link_target is None else replace(each, link_target=target))
         return sorted(found, key=lambda each: each.name)
+
+    async def _told(self, names: Sequence[str]) -> Sequence[tuple[str, str]] | None:
+        """The names in a directory, with the targets of links; None where that is not just there."""
+        return told_by_list(await self._script(LIST, names), posixpath.join(WORKDIR, *names))
 
     async def mkdir(self, path: str) -> None:
         await self.put_directory(path, mode=NEW_DIRECTORY_MODE)
@@ -170,10 +184,13 @@ class ArchiveVolume(FileByFile):
             raise path_error(errno.ENOENT, path)
         if info.is_dir and not recursive and await self.list("/".join(names)):
             raise path_error(errno.ENOTEMPTY, path)
+        await self._remove(names)
+
+    async def _remove(self, names: Sequence[str]) -> None:
         try:
-            await self._script(_REMOVE, names)
+            await self._script(REMOVE, names)
         except PathError:  # another user left something there
-            await self._beside(_REMOVE, [posixpath.join(WORKDIR, *names)])
+            await self._beside(REMOVE, [posixpath.join(WORKDIR, *names)])
 
     async def rename(self, source: str, target: str) -> None:
         old = await self._follow(split_path(source), final=False)
@@ -190,7 +207,7 @@ class ArchiveVolume(FileByFile):
         there = await self._stat(new)
         if there is not None and there.is_dir != info.is_dir:
             raise path_error(errno.EISDIR if there.is_dir else errno.ENOTDIR, target)
-        await self._script('mv -fT -- "$1" "$2"', old, new)
+        await self._script(MOVE, old, new)
 
     async def _regular(self, path: str) -> tuple[Sequence[str], FileInfo]:
         names = await self._follow(split_path(path), final=True)
@@ -222,11 +239,16 @@ class ArchiveVolume(FileByFile):
             links += 1
             if links > _MAX_LINKS:
                 raise path_error(errno.ELOOP, asked)
-            todo = [*split_path(posixpath.join(WORKDIR, *done, info.link_target)), *todo]
+            try:
+                todo = [*split_path(posixpath.join(WORKDIR, *done, info.link_target)), *todo]
+            except PathError as error:
+                raise path_error(errno.EXDEV, asked) from error
             done = []
         return tuple(done)
 
     async def _stat(self, names: Sequence[str]) -> FileInfo | None:
+        if len(names) > _MAX_NAMES:
+            raise too_deep("/".join(names), _MAX_NAMES)
         try:
             async with self._engine.stream("HEAD", self._target(names), sandbox=self._runtime_id) as response:
                 header = response.headers["x-docker-container-path-stat"]
@@ -246,7 +268,7 @@ class ArchiveVolume(FileByFile):
 
     async def _link_target(self, names: Sequence[str]) -> str:
         """As it was written: the engine tells where it leads. Empty for what is no link."""
-        return (await self._script(_READ_LINK, names)).decode(errors="surrogateescape")
+        return (await self._script(READ_LINK, names)).decode(errors="surrogateescape")
 
     async def _make_directories(self, names: Sequence[str], mode: int = NEW_DIRECTORY_MODE) -> None:
         """The last with ``mode``, where it is made."""
@@ -281,17 +303,13 @@ class ArchiveVolume(FileByFile):
 
     async def _script(self, script: str, *paths: Sequence[str]) -> bytes:
         """Runs in the container where that runs, else beside it."""
-        arguments = [posixpath.join(WORKDIR, *names) for names in paths]
-        for argument in arguments:
-            if argument.encode(errors="replace") != os.fsencode(argument):
-                raise PathError(f"{argument!r} is not UTF-8, and cannot be told to the engine")
+        arguments = [_checked(posixpath.join(WORKDIR, *names)) for names in paths]
         try:
             code, output, said = await run_script(self._engine, self._runtime_id, script, arguments)
         except NotRunningError:
             return await self._beside(script, arguments)
         if code:
-            text = said.decode(errors="replace").strip()
-            raise PathError(text) if _DENIED.search(text) else UnavailableError(text, sandbox=self._runtime_id)
+            raise failure("/".join(paths[-1]), said)
         return output
 
     async def _beside(self, script: str, arguments: Sequence[str]) -> bytes:
@@ -314,20 +332,11 @@ class ArchiveVolume(FileByFile):
         return self._engine.target("containers", self._runtime_id, "archive", path=path, **query)
 
 
-_DENIED = re.compile("denied|not permitted")
-_REMOVE = 'rm -rf -- "$1"'
-_READ_LINK = '[ ! -h "$1" ] || readlink -n -- "$1"'
-_LIST = """
-cd "$1" || exit 1
-for name in * .[!.]* ..?*; do
-    if [ -h "$name" ]; then
-        printf '%s\\0' "$name" "$(readlink -- "$name")"
-    elif [ -e "$name" ]; then
-        printf '%s\\0\\0' "$name"
-    fi
-done
-exit 0
-"""
+def _checked(path: str) -> str:
+    """Raises `PathError` for what the engine takes for another name."""
+    if path.encode(errors="replace") != os.fsencode(path):
+        raise PathError(f"{path!r} is not UTF-8, and cannot be told to the engine", hint="give it another name inside")
+    return path
 
 
 def parse_stat(header: str, names: Sequence[str]) -> FileInfo:
