@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from yaosb_jupyter.blocking.path import SandboxPath
     from yaosb_jupyter.blocking.sandbox import Sandbox
     from yaosb_jupyter.blocking.stream import CommandStream
-    from yaosb_jupyter.core.background import AsyncCommand
+    from yaosb_jupyter.core.commands.background import AsyncCommand
     from yaosb_jupyter.core.files.path import AsyncSandboxPath
     from yaosb_jupyter.core.manager import AsyncManager
     from yaosb_jupyter.core.sandbox import AsyncSandbox
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AsyncAttachment": "tai.connect.base",
-    "AsyncCommand": "core.background",
+    "AsyncCommand": "core.commands.background",
     "AsyncManager": "core.manager",
     "AsyncSandbox": "core.sandbox",
     "AsyncSandboxPath": "core.files.path",

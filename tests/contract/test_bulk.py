@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.contract.box import Box, collect, sha
-from yaosb_jupyter.core.bulk import BulkStream
+from yaosb_jupyter.core.commands.bulk import BulkStream
 
 SIZE = 40_000_000
 

@@ -33,8 +33,8 @@ from yaosb_jupyter.blocking.manager import Manager
 from yaosb_jupyter.blocking.path import SandboxPath
 from yaosb_jupyter.blocking.sandbox import Sandbox
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.core import command as async_command
-from yaosb_jupyter.core.background import AsyncCommand
+from yaosb_jupyter.core.commands import command as async_command
+from yaosb_jupyter.core.commands.background import AsyncCommand
 from yaosb_jupyter.core.files import workspace as async_files
 from yaosb_jupyter.core.files.path import AsyncSandboxPath
 from yaosb_jupyter.core.manager import AsyncManager

@@ -13,8 +13,8 @@ import pytest
 from tests.contract.box import eventually
 from tests.daemon.conftest import Connect, Station, configure
 from yaosb_jupyter import connect as connect_blocking
-from yaosb_jupyter.core import command as asynchronous
-from yaosb_jupyter.core.command import take_now
+from yaosb_jupyter.core.commands import command as asynchronous
+from yaosb_jupyter.core.commands.command import take_now
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import OutputLimitExceededError

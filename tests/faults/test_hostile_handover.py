@@ -12,7 +12,7 @@ import pytest
 from tests.contract.box import collect, eventually
 from tests.contract.hosts import Host, host_of, hosts
 from tests.faults.test_hostile_guest import Possess, honest, possess  # noqa: F401 - fixtures
-from yaosb_jupyter.core import bulk
+from yaosb_jupyter.core.commands import bulk
 
 HANDS = """
 import array, threading

@@ -16,7 +16,7 @@ from tests.contract.box import collect, eventually
 from tests.guest.rig import Guest, guest
 from tests.guest.test_guest_link import living
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.core.bulk import BulkStream
+from yaosb_jupyter.core.commands.bulk import BulkStream
 from yaosb_jupyter.link import handover
 from yaosb_jupyter.tai.runtimes.base import ExecStream
 

@@ -25,7 +25,7 @@ from tests.manager.rigs import MemoryRig
 from tests.manager.waiting import until
 from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core import following
-from yaosb_jupyter.core.command import CommandStream
+from yaosb_jupyter.core.commands.command import CommandStream
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.errors import (
     AlreadyExistsError,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yaosb_jupyter.core.output import Tail, decoder
+from yaosb_jupyter.core.commands.output import Tail, decoder
 
 
 @given(st.text(), st.integers(1, 7))

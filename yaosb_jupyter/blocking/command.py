@@ -7,7 +7,7 @@ from typing import Any, cast, overload
 from yaosb_jupyter.blocking.face import Face
 from yaosb_jupyter.blocking.loop import Loop
 from yaosb_jupyter.blocking.stream import CommandStream
-from yaosb_jupyter.core.background import AsyncCommand
+from yaosb_jupyter.core.commands.background import AsyncCommand
 from yaosb_jupyter.types import CommandInfo, ExitStatus
 
 

@@ -10,7 +10,7 @@ from yaosb_jupyter.blocking.loop import Loop, background
 from yaosb_jupyter.blocking.sandbox import RunFields, Sandbox, exec_fields
 from yaosb_jupyter.blocking.stream import CommandStream
 from yaosb_jupyter.choices import Lifecycle, Status
-from yaosb_jupyter.core.execution import CommandLine
+from yaosb_jupyter.core.commands.execution import CommandLine
 from yaosb_jupyter.core.manager import AsyncManager
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Progress

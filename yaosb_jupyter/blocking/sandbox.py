@@ -14,7 +14,7 @@ from yaosb_jupyter.blocking.face import Face, feed
 from yaosb_jupyter.blocking.files import Files
 from yaosb_jupyter.blocking.loop import Calls, Loop
 from yaosb_jupyter.blocking.stream import CommandStream
-from yaosb_jupyter.core.execution import CommandFields, CommandLine, ExecFields, OnOutput
+from yaosb_jupyter.core.commands.execution import CommandFields, CommandLine, ExecFields, OnOutput
 from yaosb_jupyter.core.files.purepath import PureSandboxPath
 from yaosb_jupyter.core.sandbox import SHELL, AsyncSandbox
 from yaosb_jupyter.options import TerminalSizeLike

@@ -8,7 +8,7 @@ from typing import Generic, Self
 
 from yaosb_jupyter.blocking.face import Face
 from yaosb_jupyter.blocking.loop import Loop
-from yaosb_jupyter.core import command as asynchronous
+from yaosb_jupyter.core.commands import command as asynchronous
 from yaosb_jupyter.types import Exit, ExitStatus, Output, Text
 
 

@@ -11,9 +11,9 @@ from typing import Any, Self, Unpack
 from yaosb_jupyter.checks import check_text
 from yaosb_jupyter.choices import Lifecycle, Status
 from yaosb_jupyter.core.clock import Clock
-from yaosb_jupyter.core.command import CommandStream
+from yaosb_jupyter.core.commands.command import CommandStream
+from yaosb_jupyter.core.commands.execution import CommandLine, ExecFields, StreamFields
 from yaosb_jupyter.core.controller import Controller
-from yaosb_jupyter.core.execution import CommandLine, ExecFields, StreamFields
 from yaosb_jupyter.core.pool import Host, Opener
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.core.service import Caller, Progress, Service

@@ -11,10 +11,10 @@ from typing import Any, Literal, Self, Unpack, cast, overload
 from weakref import WeakSet
 
 from yaosb_jupyter.checks import check_number, check_text
-from yaosb_jupyter.core.background import AsyncCommand
-from yaosb_jupyter.core.bulk import BulkStream
-from yaosb_jupyter.core.command import CommandStream
-from yaosb_jupyter.core.execution import (
+from yaosb_jupyter.core.commands.background import AsyncCommand
+from yaosb_jupyter.core.commands.bulk import BulkStream
+from yaosb_jupyter.core.commands.command import CommandStream
+from yaosb_jupyter.core.commands.execution import (
     CommandFields,
     CommandLine,
     ExecFields,

@@ -11,6 +11,7 @@ from typing import cast
 
 from yaosb_jupyter.checks import check_number
 from yaosb_jupyter.choices import Lifecycle, Status, VncStatus
+from yaosb_jupyter.core.commands.tracked import TrackedStream
 from yaosb_jupyter.core.connections import TrackedByteStream
 from yaosb_jupyter.core.entry import Entry
 from yaosb_jupyter.core.files.tracked import TrackedVolume
@@ -20,7 +21,6 @@ from yaosb_jupyter.core.patience import ASK, CHANGE, within
 from yaosb_jupyter.core.policy import Call, Verdict, refusal, verdict
 from yaosb_jupyter.core.removal import Remover
 from yaosb_jupyter.core.state import State
-from yaosb_jupyter.core.streams import TrackedStream
 from yaosb_jupyter.errors import (
     InvalidOptionError,
     NotAvailableError,

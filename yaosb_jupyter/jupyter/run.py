@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import anyio
 
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.core.command import CommandStream
-from yaosb_jupyter.core.execution import CommandFields
-from yaosb_jupyter.core.output import Tail
+from yaosb_jupyter.core.commands.command import CommandStream
+from yaosb_jupyter.core.commands.execution import CommandFields
+from yaosb_jupyter.core.commands.output import Tail
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, SandboxError
 from yaosb_jupyter.jupyter.events import Event

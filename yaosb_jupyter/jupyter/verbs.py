@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from yaosb_jupyter.choices import ExecChannel, VncStatus
+from yaosb_jupyter.core.commands.output import decoder
 from yaosb_jupyter.core.files.copies import CopyOptions
 from yaosb_jupyter.core.files.places import Place
-from yaosb_jupyter.core.output import decoder
 from yaosb_jupyter.core.sandbox import AsyncSandbox
 from yaosb_jupyter.jupyter.arguments import create_fields
 from yaosb_jupyter.jupyter.cards import Card, Listing

@@ -7,7 +7,7 @@ from typing import Any, Generic, Self
 
 from yaosb_jupyter.checks import check_number
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.core.output import decoder
+from yaosb_jupyter.core.commands.output import decoder
 from yaosb_jupyter.errors import InvalidOptionError
 from yaosb_jupyter.options import TerminalSize
 from yaosb_jupyter.tai.runtimes.base import ExecStream

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from signal import SIGKILL, SIGTERM
 from typing import Protocol
 
-from yaosb_jupyter.core.forwarding import Chunk, ForwardingStream
+from yaosb_jupyter.core.commands.forwarding import Chunk, ForwardingStream
 from yaosb_jupyter.core.tasks import Tasks
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.options import TerminalSize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-from yaosb_jupyter.core.command import CommandStream, check_grace, check_signal
+from yaosb_jupyter.core.commands.command import CommandStream, check_grace, check_signal
 from yaosb_jupyter.core.service import Service
 from yaosb_jupyter.errors import NotFoundError
 from yaosb_jupyter.types import CommandInfo, ExitStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.core.forwarding import Chunk, ForwardingStream
+from yaosb_jupyter.core.commands.forwarding import Chunk, ForwardingStream
 from yaosb_jupyter.errors import SandboxError
 from yaosb_jupyter.tai.outputpipe import OutputPipe
 from yaosb_jupyter.tai.runtimes.base import ExecStream

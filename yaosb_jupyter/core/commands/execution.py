@@ -11,9 +11,9 @@ from typing import Generic, TypedDict
 
 from yaosb_jupyter.checks import several
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.core.command import CommandStream, encoded
-from yaosb_jupyter.core.forwarding import ForwardingStream
-from yaosb_jupyter.core.output import DEFAULT_MAX_OUTPUT, Tail
+from yaosb_jupyter.core.commands.command import CommandStream, encoded
+from yaosb_jupyter.core.commands.forwarding import ForwardingStream
+from yaosb_jupyter.core.commands.output import DEFAULT_MAX_OUTPUT, Tail
 from yaosb_jupyter.errors import ExecFailedError, ExecTimeoutError, OutputLimitExceededError
 from yaosb_jupyter.options import ExecOptions, TerminalSize, TerminalSizeLike
 from yaosb_jupyter.tai.runtimes.base import ExecStream
