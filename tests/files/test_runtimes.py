@@ -23,6 +23,10 @@ async def test_x13_what_a_containers_root_left_can_be_read_and_removed(open_mana
     assert (await sandbox.exec("cat a/b/l", check=True)).stdout == "replaced"
     with pytest.raises(PathError):
         await (sandbox.files / "out/passwd").read_bytes()
+    for name in ("out", "out/passwd"):
+        path = sandbox.files / name
+        assert not (await path.exists() or await path.is_file() or await path.is_dir())
+    assert await (sandbox.files / "out").is_symlink()
     await (sandbox.files / "out").unlink()
     await top.rmtree()
     assert [path async for path in sandbox.files.root.iterdir()] == []

@@ -72,10 +72,10 @@ class ConfinedDirectory:
                 raise
             return staged
 
-    def stage_directory(self, names: Names) -> StagedDirectory:
+    def stage_directory(self, names: Names, mode: int) -> StagedDirectory:
         """A new directory to be called ``names``, what is above it made, until `StagedDirectory.commit`."""
         with self._root() as root, self._place(root, names, follow=True, parents=True) as (directory, name):
-            return StagedDirectory(os.dup(directory), name)
+            return StagedDirectory(os.dup(directory), name, mode)
 
     def stat(self, names: Names, follow: bool = False) -> Entry:
         """Of the file itself, or with ``follow`` of what a link leads to."""

@@ -101,16 +101,16 @@ class StagedFile:
 class StagedDirectory:
     """A new directory in the directory ``directory``, a descriptor that this object takes over, to be called ``name``.
 
-    It has a temporary name while it is filled, by way of its own descriptor ``fd``.
+    It has a temporary name while it is filled, by way of its own descriptor ``fd``; ``mode`` as our umask allows it.
     """
 
-    def __init__(self, directory: int, name: str) -> None:
+    def __init__(self, directory: int, name: str, mode: int) -> None:
         self._directory = directory
         self._name = name
         self._temporary = temporary_name()
         self.fd = -1
         try:
-            os.mkdir(self._temporary, 0o700, dir_fd=directory)
+            os.mkdir(self._temporary, mode, dir_fd=directory)
             self.fd = open_directory(directory, self._temporary)
         except BaseException:
             self._let_go()

@@ -16,12 +16,17 @@ from .walk import TreeError
 
 
 class Destination(Protocol):
-    """Where a tree goes: its top becomes a directory or a file there. All raise `OSError`."""
+    """Where a tree goes: its top becomes a directory or a file there. All raise `OSError`.
+
+    ``exact``: whether directories get the modes that are told whatever our umask.
+    """
+
+    exact: bool
 
     def directory(self) -> int:
         """A descriptor of the directory that is there."""
 
-    def new_directory(self) -> StagedDirectory:
+    def new_directory(self, mode: int) -> StagedDirectory:
         """One that is not there yet; what is above it is made where it is missing."""
 
     def file(self, mode: int) -> StagedFile:
@@ -145,22 +150,26 @@ class Unpacker:
         above = self._levels[-1] if self._levels else None
         staged = None
         fresh = True
+        mode |= 0o700  # we have to fill it
         if above is not None and above.fresh:
-            os.mkdir(name, 0o700, dir_fd=above.fd)
+            os.mkdir(name, mode, dir_fd=above.fd)
             fd = _open(above, name)
         else:
             try:
                 fd = _open(above, name) if above else self._destination.directory()
                 fresh = False
             except FileNotFoundError:
-                staged = StagedDirectory(os.dup(above.fd), name) if above else self._destination.new_directory()
+                staged = (
+                    StagedDirectory(os.dup(above.fd), name, mode) if above else self._destination.new_directory(mode)
+                )
                 fd = staged.fd
         self._levels.append(Level(fd, self.path, set(), fresh, staged))
         status = os.fstat(fd)
         if above:
             _note(above, status.st_ino)
         if fresh:
-            os.fchmod(fd, mode | 0o700)  # whatever our umask; we have to fill it
+            if self._destination.exact:
+                os.fchmod(fd, mode)
             self._destination.give(fd, status)
 
     def _begin(self, name: str, mode: int) -> None:
@@ -216,6 +225,8 @@ def _clash() -> OSError:
 class Within:
     """The destination ``names`` in a confined directory."""
 
+    exact = True
+
     def __init__(self, confined: ConfinedDirectory, names: Names) -> None:
         self._confined = confined
         self._names = names
@@ -224,8 +235,8 @@ class Within:
     def directory(self) -> int:
         return self._confined.open_directory(self._names)
 
-    def new_directory(self) -> StagedDirectory:
-        return self._confined.stage_directory(self._names)
+    def new_directory(self, mode: int) -> StagedDirectory:
+        return self._confined.stage_directory(self._names, mode)
 
     def file(self, mode: int) -> StagedFile:
         return self._confined.stage(self._names, mode)

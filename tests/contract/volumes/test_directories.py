@@ -151,3 +151,18 @@ async def test_a_copied_directory_keeps_its_mode_and_one_that_is_there_its_own(
     await volume.pull("new/copy", here / "there")
     for top in (hostile / "there", here / "there"):
         assert stat.S_IMODE(top.stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize("rig", [*RIGS, "streamed", "each"], indirect=True)
+async def test_a_directory_that_all_may_write_to_is_not_so_here(volume: Volume, hostile: Path, here: Path) -> None:
+    (hostile / "open/in").mkdir(parents=True)
+    for path in ("open", "open/in"):
+        (hostile / path).chmod(0o777)
+    before = os.umask(0o027)
+    try:
+        await volume.pull("open", here / "back")
+        await volume.push(hostile / "open", "copy")
+    finally:
+        os.umask(before)
+    for top, mode in ((here / "back", 0o750), (hostile / "copy", 0o777)):
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (top, top / "in")] == [mode, mode]

@@ -27,7 +27,12 @@ Report = Callable[[CopyProgress], None]
 
 
 class Here:
-    """The destination ``path`` on this machine: that itself is as its user wants it, links and all."""
+    """The destination ``path`` on this machine: that itself is as its user wants it, links and all.
+
+    A sandbox's directories may be anyone's to write to; whose they are here, our umask says, as for ``cp -r``.
+    """
+
+    exact = False
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -35,9 +40,9 @@ class Here:
     def directory(self) -> int:
         return os.open(self._path, READ_DIRECTORY)
 
-    def new_directory(self) -> StagedDirectory:
+    def new_directory(self, mode: int) -> StagedDirectory:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        return StagedDirectory(os.open(self._path.parent, READ_DIRECTORY), self._path.name)
+        return StagedDirectory(os.open(self._path.parent, READ_DIRECTORY), self._path.name, mode)
 
     def file(self, mode: int) -> StagedFile:
         self._path.parent.mkdir(parents=True, exist_ok=True)
