@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import posixpath
 import socket
 import stat
 import tempfile
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.contract.box import pieces
 from tests.guest.rig import guest
 from tests.rig.require import require
 from yaosb_jupyter.tai.volumes.base import Volume
-from yaosb_jupyter.tai.volumes.each import FileByFile
+from yaosb_jupyter.tai.volumes.each import FileByFile, SmallFile
 from yaosb_jupyter.tai.volumes.link import LinkVolume
 from yaosb_jupyter.tai.volumes.local import LocalVolume
 from yaosb_jupyter.tai.volumes.paths import path_errors, split_path
@@ -71,6 +72,10 @@ class EachVolume(FileByFile, LocalVolume):
         info = await LocalVolume.write(self, path, content, mode=mode)
         await asyncio.to_thread(self._set_time, path, mtime)
         return info
+
+    async def put_together(self, directory: str, files: Sequence[SmallFile]) -> None:
+        for file in files:
+            await self.put(posixpath.join(directory, file.name), pieces(file.content), mode=file.mode, mtime=file.mtime)
 
     async def put_directory(self, path: str, *, mode: int) -> None:
         await asyncio.to_thread(self._make_directory, split_path(path), mode)

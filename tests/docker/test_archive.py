@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from tests.contract.box import pieces
 from tests.docker.conftest import MakeBox, OpenRuntime
 from tests.manager.waiting import until
 from yaosb_jupyter.errors import PathError, PathLinkError
-from yaosb_jupyter.tai.runtimes.docker import DockerRuntime
+from yaosb_jupyter.tai.runtimes.docker import DockerRuntime, archive
+from yaosb_jupyter.tai.runtimes.docker.engine import Engine
+from yaosb_jupyter.tai.runtimes.docker.processes import run_script
 
 pytestmark = pytest.mark.docker
 
@@ -98,3 +101,35 @@ async def test_a_tree_that_is_too_deep_for_an_engine_is_told_as_such(
         with pytest.raises(PathError, match="too deep"):
             await volume.list("/".join(["d"] * depth))
     assert (await volume.list("/".join(["d"] * 254)))[0].is_dir
+
+
+async def test_a_tree_of_many_files_takes_few_requests(
+    monkeypatch: pytest.MonkeyPatch, runtime: DockerRuntime, make_box: MakeBox, tmp_path: Path
+) -> None:
+    """Each costs a container of its own where the sandbox is stopped."""
+    box = await make_box(runtime)
+    await box.sh("mkdir copied; ln -s /workspace/elsewhere copied/7; echo old > copied/8")
+    source = tmp_path / "source"
+    (source / "below").mkdir(parents=True)
+    for number in range(250):
+        (source / str(number)).write_text(str(number))
+    (source / "below" / "large").write_bytes(bytes(1_000_000))
+    (source / "below" / "small").write_text("small")
+    scripts: list[str] = []
+
+    async def counted(
+        engine: Engine, runtime_id: str, script: str, arguments: Sequence[str]
+    ) -> tuple[int, bytes, bytes]:
+        scripts.append(script)
+        return await run_script(engine, runtime_id, script, arguments)
+
+    monkeypatch.setattr(archive, "run_script", counted)
+    volume = runtime._archive(box.runtime_id)
+    copied = await volume.push(source, "copied")
+    assert (copied.files, copied.size) == (252, (source / "below/large").stat().st_size + 5 + 640)
+    assert len(scripts) < 20
+    found = box.spec.workspace / "copied"
+    assert all((found / str(number)).read_text() == str(number) for number in range(250) if number != 7)
+    assert (found / "below/small").read_text() == "small"
+    assert (found / "below/large").stat().st_size == 1_000_000
+    assert (box.spec.workspace / "elsewhere").read_text() == "7"

@@ -5,12 +5,28 @@ from __future__ import annotations
 import posixpath
 import time
 from abc import abstractmethod
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from dataclasses import dataclass
 
 from yaosb_jupyter.guest import records
 from yaosb_jupyter.tai.volumes.base import Volume
 from yaosb_jupyter.tai.volumes.paths import path_errors
 from yaosb_jupyter.types import FileInfo
+
+SMALL = 1 << 18
+"""Bytes of a file that is held until it is written together with others."""
+MOST_TOGETHER = 100
+_MOST_HELD = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallFile:
+    """``mtime`` in nanoseconds since 1970."""
+
+    name: str
+    content: bytes
+    mode: int
+    mtime: int
 
 
 class FileByFile(Volume):
@@ -19,6 +35,10 @@ class FileByFile(Volume):
     @abstractmethod
     async def put(self, path: str, content: AsyncIterable[bytes], *, mode: int | None, mtime: int) -> FileInfo:
         """`write`, with the file's time in nanoseconds since 1970."""
+
+    @abstractmethod
+    async def put_together(self, directory: str, files: Sequence[SmallFile]) -> None:
+        """`put` for some files of one directory, at most `MOST_TOGETHER`."""
 
     @abstractmethod
     async def put_directory(self, path: str, *, mode: int) -> None:
@@ -37,6 +57,7 @@ class _Unpacking:
         self._volume = volume
         self._records = _decoded(stream)
         self._names: list[str] = []
+        self._held: list[SmallFile] = []
         self._target = target
 
     async def run(self) -> None:
@@ -45,6 +66,7 @@ class _Unpacking:
             if record.kind == records.FILE:
                 record = await self._file(record)
                 continue
+            await self._write_held()
             if record.kind == records.ENTER:
                 self._names.append(record.name)
                 await self._volume.put_directory(self._path(), mode=record.mode)
@@ -53,19 +75,34 @@ class _Unpacking:
             elif record.kind not in (records.TOTAL, records.SKIP):
                 raise records.RecordError(f"a record of kind {record.kind} where it cannot be")
             record = await self._next()
+        await self._write_held()
 
     async def _file(self, record: records.Record) -> records.Record:
-        """Writes it; the record after it."""
+        """Writes it, or holds it to be written with others; the record after it."""
+        begun = bytes(record.content)
+        while record.name and len(begun) <= SMALL:
+            more = await self._next()
+            if more.kind != records.MORE:
+                self._held.append(SmallFile(name=record.name, content=begun, mode=record.mode, mtime=record.mtime))
+                if len(self._held) == MOST_TOGETHER or sum(len(file.content) for file in self._held) > _MOST_HELD:
+                    await self._write_held()
+                return more
+            begun += more.content
         after: list[records.Record] = []
 
         async def content() -> AsyncIterator[bytes]:
-            yield bytes(record.content)
+            yield begun
             while (more := await self._next()).kind == records.MORE:
                 yield bytes(more.content)
             after.append(more)
 
         await self._volume.put(self._path(record.name), content(), mode=record.mode, mtime=record.mtime)
         return after[0]
+
+    async def _write_held(self) -> None:
+        held, self._held = self._held, []
+        if held:
+            await self._volume.put_together(self._path(), held)
 
     def _path(self, name: str = "") -> str:
         """The names of top and of a file that is the top are empty."""

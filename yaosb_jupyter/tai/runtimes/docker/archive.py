@@ -20,6 +20,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import IO, Any, cast
 
 from yaosb_jupyter.errors import NotFoundError, NotRunningError, PathError, RuntimeUnavailableError, SandboxError
@@ -34,7 +35,7 @@ from yaosb_jupyter.tai.runtimes.docker.tarstream import TarReader
 from yaosb_jupyter.tai.runtimes.docker.throwaway import run_throwaway
 from yaosb_jupyter.tai.threads import in_thread, to_the_end
 from yaosb_jupyter.tai.volumes.comparison import stamps_of
-from yaosb_jupyter.tai.volumes.each import FileByFile
+from yaosb_jupyter.tai.volumes.each import FileByFile, SmallFile
 from yaosb_jupyter.tai.volumes.paths import path_error, split_path, too_deep
 from yaosb_jupyter.types import WORKDIR, FileInfo
 
@@ -91,9 +92,7 @@ class ArchiveVolume(FileByFile):
 
     async def _put_file(self, names: Sequence[str], spool: IO[bytes], mode: int, mtime: int) -> None:
         await self._make_directories(names[:-1])
-        entry = await self._entry(temporary_name(), mode)
-        entry.size = spool.tell()
-        entry.pax_headers = {"mtime": f"{max(mtime, 0) // 10**9}.{max(mtime, 0) % 10**9:09}"}
+        entry = await self._file_entry(spool.tell(), mode, mtime)
         spool.seek(0)
 
         async def archive() -> AsyncIterator[bytes]:
@@ -102,13 +101,36 @@ class ArchiveVolume(FileByFile):
                 yield piece
             yield bytes(-entry.size % 512 + 1024)
 
-        temporary = (*names[:-1], entry.name)
+        await self._put_files(names[:-1], archive(), {entry.name: names[-1]})
+
+    async def put_together(self, directory: str, files: Sequence[SmallFile]) -> None:
+        """Those that are there already may be links, or no files, and are looked at one by one."""
+        names = await self._follow(split_path(_checked(directory)), final=True, missing=True)
+        await self._make_directories(names)
+        told = await self._told(names)
+        there = {file.name for file in files} if told is None else {name for name, _ in told}
+        placed: dict[str, str] = {}
+        content = bytearray()
+        for file in files:
+            path = _checked("/".join((*names, file.name)))
+            if file.name in there:
+                await self.put(path, _piece(file.content), mode=file.mode, mtime=file.mtime)
+                continue
+            entry = await self._file_entry(len(file.content), file.mode, file.mtime)
+            placed[entry.name] = file.name
+            content += entry.tobuf(tarfile.PAX_FORMAT) + file.content + bytes(-entry.size % 512)
+        if placed:
+            await self._put_files(names, _piece(bytes(content) + bytes(1024)), placed)
+
+    async def _put_files(self, names: Sequence[str], archive: AsyncIterator[bytes], placed: Mapping[str, str]) -> None:
+        """Into a directory, under temporary names, and then under those that ``placed`` tells."""
+        pairs = [((*names, temporary), (*names, name)) for temporary, name in placed.items()]
         try:
-            await self._put(names[:-1], archive())
-            await self._script(MOVE, temporary, names)
+            await self._put(names, archive)
+            await self._script(MOVE, *chain.from_iterable(pairs))
         except BaseException:
             with suppress(SandboxError):  # what went wrong first is told
-                await to_the_end(self._remove(temporary))
+                await to_the_end(self._remove(*(temporary for temporary, _ in pairs)))
             raise
 
     async def manifest(self, source: str, *, checksum: bool = False) -> AsyncIterator[bytes]:  # noqa: ARG002 - always
@@ -186,11 +208,11 @@ class ArchiveVolume(FileByFile):
             raise path_error(errno.ENOTEMPTY, path)
         await self._remove(names)
 
-    async def _remove(self, names: Sequence[str]) -> None:
+    async def _remove(self, *paths: Sequence[str]) -> None:
         try:
-            await self._script(REMOVE, names)
+            await self._script(REMOVE, *paths)
         except PathError:  # another user left something there
-            await self._beside(REMOVE, [posixpath.join(WORKDIR, *names)])
+            await self._beside(REMOVE, [posixpath.join(WORKDIR, *names) for names in paths])
 
     async def rename(self, source: str, target: str) -> None:
         old = await self._follow(split_path(source), final=False)
@@ -327,9 +349,20 @@ class ArchiveVolume(FileByFile):
         entry.uid, entry.gid, entry.mode, entry.mtime = host.uid, host.gid, mode, int(time.time())
         return entry
 
+    async def _file_entry(self, size: int, mode: int, mtime: int) -> tarfile.TarInfo:
+        """Under a temporary name."""
+        entry = await self._entry(temporary_name(), mode & 0o777)
+        entry.size = size
+        entry.pax_headers = {"mtime": f"{max(mtime, 0) // 10**9}.{max(mtime, 0) % 10**9:09}"}
+        return entry
+
     def _target(self, names: Sequence[str], **query: str) -> str:
         path = posixpath.join(WORKDIR, *names)
         return self._engine.target("containers", self._runtime_id, "archive", path=path, **query)
+
+
+async def _piece(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 def _checked(path: str) -> str:

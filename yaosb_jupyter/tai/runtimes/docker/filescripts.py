@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from yaosb_jupyter.errors import SandboxError, UnavailableError
 from yaosb_jupyter.tai.volumes.paths import path_error
 
-MOVE = 'mv -fT -- "$1" "$2"'
-REMOVE = 'rm -rf -- "$1"'
+MOVE = 'while [ $# -gt 0 ]; do mv -fT -- "$1" "$2" || exit 1; shift 2; done'
+"""Each of some paths to the one behind it."""
+REMOVE = 'rm -rf -- "$@"'
 READ_LINK = '[ ! -h "$1" ] || readlink -n -- "$1"'
 LIST = """
 cd -- "$1" 2> /dev/null || exit 0
