@@ -167,7 +167,8 @@ def test_what_cannot_be_opened_is_told_at_once(sandbox: Sandbox, workspace: Path
 def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(sandbox: Sandbox, workspace: Path) -> None:
     path = sandbox.files / "dir" / "file"
     with pytest.raises(SandboxError), path.open("wb") as file:
-        (workspace / "dir").rmdir() if (workspace / "dir").exists() else None
+        wait_until((workspace / "dir").exists)  # it is made as the file is begun
+        (workspace / "dir").rmdir()
         (workspace / "dir").touch()
         for _ in range(40):
             file.write(b"x" * MIB)
