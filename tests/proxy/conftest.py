@@ -67,6 +67,19 @@ async def head(reader: asyncio.StreamReader) -> bytes:
     return await reader.readuntil(b"\r\n\r\n")
 
 
+async def raw(url: httpx.URL, sent: bytes, *, end: bool = False) -> bytes:
+    """All that the proxy answers to these bytes until it closes; ``end`` closes this side's way behind them."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", url.port)
+    try:
+        writer.write(sent)
+        if end:
+            writer.write_eof()
+        async with asyncio.timeout(20):
+            return await reader.read()
+    finally:
+        writer.close()
+
+
 def says(body: bytes, *headers: str, status: str = "200 OK") -> Handle:
     """An application that answers everything so."""
 

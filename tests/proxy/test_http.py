@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from tests.proxy.conftest import Serve, free_port, head, says, target
+from tests.proxy.conftest import Serve, free_port, head, raw, says, target
 from yaosb_jupyter.errors import NotAvailableError, NotRunningError
 from yaosb_jupyter.tai.bytestream import ByteStream
 from yaosb_jupyter.tai.proxy import exchange
@@ -131,21 +131,32 @@ async def test_a_browser_that_does_not_read_holds_the_application_up(serve: Serv
     assert written < 32
 
 
-async def test_a_browser_that_leaves_ends_the_request(serve: Serve, browser: httpx.AsyncClient) -> None:
-    """Also while the application says nothing."""
-    left = asyncio.Event()
+async def test_a_redirect_is_followed_below_the_prefix(serve: Serve, browser: httpx.AsyncClient) -> None:
+    url = await serve(says(b"", "Location: ../../there", status="302 Found"), "/a/b?c=/d/e")
+    assert (await browser.get(url)).headers["location"] == httpx.URL(url).path.removesuffix("/a/b") + "/there"
+
+
+async def test_an_absolute_target_is_understood(serve: Serve) -> None:
+    """Its authority is what counts, whatever the header says."""
+    url = httpx.URL(await serve(says(b"hello")))
+    answer = await raw(url, f"GET {url} HTTP/1.1\r\nHost: localhost:1\r\nConnection: close\r\n\r\n".encode())
+    assert answer.endswith(b"hello")
+    strange = f"GET http://example.org{url.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    assert (await raw(url, strange.encode())).startswith(b"HTTP/1.1 421 ")
+
+
+async def test_a_response_whose_length_is_told_twice_is_passed_whole(serve: Serve) -> None:
+    """By its chunks; they may be more than the length tells, or less."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await head(reader)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n:\n\n")
-        await reader.read()
-        left.set()
+        lengths = b"Content-Length: 4\r\nTransfer-Encoding: chunked"
+        writer.write(b"HTTP/1.1 200 OK\r\n%s\r\n\r\n5\r\nhello\r\n0\r\n\r\n" % lengths)
 
-    url = await serve(handle)
-    async with browser.stream("GET", url) as response:
-        assert await anext(response.aiter_bytes()) == b":\n\n"
-    async with asyncio.timeout(10):
-        await left.wait()
+    url = httpx.URL(await serve(handle))
+    answer = await raw(url, f"GET {url.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert answer.endswith(b"5\r\nhello\r\n0\r\n\r\n")
+    assert b"content-length" not in answer.lower()
 
 
 async def test_an_answer_before_the_body_was_sent_is_read(serve: Serve) -> None:
@@ -180,6 +191,42 @@ async def test_a_page_may_ask_for_what_it_likes(serve: Serve, browser: httpx.Asy
 
 
 # What it refuses
+
+
+async def test_n13_a_request_whose_length_is_told_twice_is_refused(serve: Serve) -> None:
+    """Else whoever listens may find another request in its body. Nothing behind it is read."""
+    url = httpx.URL(await serve(says(b"smuggled")))
+    lengths = "Content-Length: 5\r\nTransfer-Encoding: chunked"
+    request = f"POST {url.path} HTTP/1.1\r\nHost: localhost\r\n{lengths}\r\n\r\n0\r\n\r\n"
+    follower = f"GET {url.path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    answer = await raw(url, (request + follower).encode())
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in answer.lower()
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"smuggled" not in answer
+
+
+@pytest.mark.parametrize("size", ["zz", "-1", "f" * 21, ""])
+async def test_a_body_that_is_none_is_refused(serve: Serve, size: str) -> None:
+    left = asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        left.set()
+
+    url = httpx.URL(await serve(handle))
+    start = f"POST {url.path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert (await raw(url, f"{start}{size}\r\nabc\r\n0\r\n\r\n".encode())).startswith(b"HTTP/1.1 400 ")
+    async with asyncio.timeout(10):
+        await left.wait()
+
+
+async def test_a_head_without_end_is_told_to_be_too_large(serve: Serve) -> None:
+    url = httpx.URL(await serve(says(b"hello")))
+    start = f"GET {url.path} HTTP/1.1\r\nHost: localhost\r\nX: "
+    answer = await raw(url, start.encode() + b"a" * 200_000 + b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert b"up to 64 KiB" in answer
 
 
 @pytest.mark.parametrize(
@@ -296,6 +343,18 @@ async def test_why_it_cannot_be_reached_is_told(
     assert page.status_code == 503
     assert "cannot be reached" in page.text
     assert "<paused>" not in page.text
+
+
+async def test_an_application_that_hangs_up_without_an_answer_is_told_in_plain_words(
+    serve: Serve, browser: httpx.AsyncClient
+) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+
+    page = await browser.get(await serve(handle))
+    assert page.status_code == 502
+    assert "closed the connection without an answer" in page.text
+    assert "ConnectionClosed" not in page.text
 
 
 async def test_an_application_that_does_not_answer_is_given_up(

@@ -21,8 +21,8 @@ def sent(**headers: str) -> dict[bytes, bytes]:
     return dict(request_headers(raw(headers), MOUNT))
 
 
-def shown(**headers: str) -> list[tuple[bytes, bytes]]:
-    return response_headers(raw(headers), MOUNT)
+def shown(path: str = "/", **headers: str) -> list[tuple[bytes, bytes]]:
+    return response_headers(raw(headers), MOUNT, path)
 
 
 def raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
@@ -102,7 +102,7 @@ def test_the_application_cannot_loosen_it() -> None:
     ["set-cookie", "clear-site-data", "strict-transport-security", "service-worker-allowed", "nel", "x-frame-options"],
 )
 def test_what_would_hold_for_the_whole_host_is_dropped(name: str) -> None:
-    assert name.encode() not in dict(response_headers([(name.encode(), b"value")], MOUNT))
+    assert name.encode() not in dict(response_headers([(name.encode(), b"value")], MOUNT, "/"))
     assert name.encode() not in dict(switching_headers([(name.encode(), b"value")]))
 
 
@@ -113,14 +113,32 @@ def test_what_would_hold_for_the_whole_host_is_dropped(name: str) -> None:
         ("http://localhost:8080/a?b#c", f"/{TOKEN}/a?b#c"),
         ("http://127.0.0.1:8080", f"/{TOKEN}/"),
         (f"/{TOKEN}/login", f"/{TOKEN}/login"),  # it knows X-Forwarded-Prefix
-        ("login", "login"),
+        (f"/{TOKEN}", f"/{TOKEN}"),
+        (f"/{TOKEN}/../login", f"/{TOKEN}/login"),
+        ("login", f"/{TOKEN}/a/login"),
+        ("./", f"/{TOKEN}/a/"),
+        ("..", f"/{TOKEN}/"),
+        ("../../x?back=/../y#z", f"/{TOKEN}/x?back=/../y#z"),
+        ("%2E%2e/.%2e/x", f"/{TOKEN}/x"),
+        ("/..//example.org/", f"/{TOKEN}//example.org/"),
+        ("http://localhost:8080/../x", f"/{TOKEN}/x"),
+        ("http://localhost:8080?q", f"/{TOKEN}/?q"),
+        ("?r=2", f"/{TOKEN}/a/b?r=2"),
+        ("#z", f"/{TOKEN}/a/b#z"),
+        ("http://[", "http://["),
         ("http://localhost:80800/", "http://localhost:80800/"),
         ("https://example.org/", "https://example.org/"),
         ("//example.org/", "//example.org/"),
     ],
 )
 def test_redirects_stay_below_the_prefix(inside: str, outside: str) -> None:
-    assert dict(shown(location=inside))[b"location"] == outside.encode()
+    """They are of /a/b?q."""
+    assert dict(shown("/a/b?q=/c/d", location=inside))[b"location"] == outside.encode()
+
+
+def test_of_two_ways_to_tell_a_responses_length_one_is_passed() -> None:
+    assert b"content-length" not in dict(shown(content_length="5", transfer_encoding="chunked"))
+    assert dict(shown(content_length="5"))[b"content-length"] == b"5"
 
 
 def test_a_preflight_is_one() -> None:

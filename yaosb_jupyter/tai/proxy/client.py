@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 import h11
 
 from yaosb_jupyter.tai.http import MAX_HEAD, Headers, value_of
-from yaosb_jupyter.tai.proxy.headers import POLICY, Header
+from yaosb_jupyter.tai.proxy.headers import POLICY, Header, has_two_lengths
 from yaosb_jupyter.tai.proxy.pages import Page
 
 CHUNK = 2**18
@@ -17,7 +18,7 @@ _LINGER_BYTES = 2**22
 
 
 class ClientGone(Exception):  # noqa: N818 - not an error
-    """The browser has closed its end."""
+    """The browser has broken its connection."""
 
 
 class Client:
@@ -32,33 +33,42 @@ class Client:
 
     async def request(self) -> h11.Request | None:
         """The next request, or None when there is none."""
+        self._request = None
         event = await self.receive()
-        self._request = event if isinstance(event, h11.Request) else None
-        return self._request
+        if not isinstance(event, h11.Request):
+            return None
+        if has_two_lengths(event.headers):
+            raise h11.RemoteProtocolError("two ways to tell the length")
+        self._request = event
+        return event
 
     async def receive(self) -> h11.Event | type[h11.PAUSED]:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             self._http.receive_data(await self._read())
         return event  # type: ignore[return-value]
 
-    async def gone(self) -> None:
-        """Returns when there is more to read, which waits for the next request; raises `ClientGone` at the end."""
+    async def ends(self) -> bool:
+        """True at the end of what it asks; False when there is more to read, which waits for the next request."""
         data = await self._read()
-        if not data:
-            raise ClientGone
-        self._http.receive_data(data)
+        if data:
+            self._http.receive_data(data)
+        return not data
 
     async def send(self, event: h11.Event) -> None:
         """Waits while the browser does not read."""
         if data := self._http.send(event):
             await self.write(data)
 
-    async def respond(self, page: Page) -> None:
+    async def refuse(self, page: Page) -> None:
+        """Answers what cannot be understood; nothing behind it can be, so no request follows."""
+        await self.respond(page, [(b"connection", b"close")])
+
+    async def respond(self, page: Page, headers: Sequence[Header] = ()) -> None:
         """Answers with a page of ours: HTML where that is wanted, else text."""
         wants_html = "text/html" in value_of(self._headers, b"accept")
         body = (page.html() if wants_html else page.text()).encode()
         kind = b"text/html; charset=utf-8" if wants_html else b"text/plain; charset=utf-8"
-        await self.answer(page.status, [(b"content-type", kind), *_OURS], body)
+        await self.answer(page.status, [(b"content-type", kind), *_OURS, *headers], body)
 
     async def answer(self, status: int, headers: list[Header], body: bytes = b"") -> None:
         """Answers without a sandbox."""

@@ -11,7 +11,7 @@ import asyncio
 import h11
 
 from yaosb_jupyter.errors import SandboxError
-from yaosb_jupyter.tai.http import HttpStream
+from yaosb_jupyter.tai.http import HttpStream, NoAnswer
 from yaosb_jupyter.tai.proxy import pages
 from yaosb_jupyter.tai.proxy.client import Client, ClientGone
 from yaosb_jupyter.tai.proxy.headers import Mount, request_headers, response_headers, switching_headers
@@ -19,6 +19,8 @@ from yaosb_jupyter.tai.proxy.tickets import Target
 
 ANSWER_PATIENCE = 300.0
 """Seconds from a request's end to its response's head. What follows is not bounded: an event stream may be silent."""
+SILENCE = 30.0
+"""Seconds that a response may stand still once the browser has ended what it asks: one that has left looks the same."""
 _LINGER = 10.0
 """Seconds that one way of a switched connection goes on after the other's end."""
 
@@ -35,35 +37,42 @@ async def forward(client: Client, request: h11.Request, path: bytes, target: Tar
         headers = request_headers(request.headers, mount)
         try:
             await upstream.send(h11.Request(method=request.method, target=path, headers=headers))
-            switched = await _Exchange(client, upstream, target, mount).run()
-        except h11.LocalProtocolError:  # what cannot be said in HTTP/1.1
+            switched = await _Exchange(client, upstream, target, mount, path).run()
+        except h11.ProtocolError:  # what cannot be said in HTTP/1.1, or a body that is none
             if client.may_respond:
-                await client.respond(pages.BAD_REQUEST)
+                await client.refuse(pages.BAD_REQUEST)
             return
         if switched:
             await _tunnel(client, upstream)
 
 
 class _Exchange:
-    def __init__(self, client: Client, upstream: HttpStream, target: Target, mount: Mount) -> None:
+    def __init__(self, client: Client, upstream: HttpStream, target: Target, mount: Mount, path: bytes) -> None:
         self._client = client
         self._upstream = upstream
         self._target = target
         self._mount = mount
+        self._path = path.decode("latin-1")
         self._patience = asyncio.timeout(None)
+        self._allowed: float | None = None
+        self._asked_all = False
 
     async def run(self) -> bool:
-        """Whether the protocol was switched. Raises `ClientGone`."""
+        """Whether the protocol was switched. Raises `ClientGone`, `h11.ProtocolError` for what cannot be passed in."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 up = tasks.create_task(self._up())
                 switched = await self._down()
                 up.cancel()
-        except* ClientGone:
-            raise ClientGone from None
-        except* h11.LocalProtocolError as errors:
-            raise errors.exceptions[0] from None
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
         return switched
+
+    def _allow(self, seconds: float | None) -> None:
+        """From now on, until more comes from inside."""
+        self._allowed = seconds
+        if not self._patience.expired():
+            self._patience.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
 
     async def _up(self) -> None:
         """Passes the body on, then watches the browser: when it leaves, so do we."""
@@ -71,31 +80,39 @@ class _Exchange:
             while isinstance(event := await self._client.receive(), h11.Data):
                 await self._upstream.send(event)
             await self._upstream.send(h11.EndOfMessage())
-        except h11.RemoteProtocolError as error:
-            raise ClientGone from error  # what it sends is no body
         except SandboxError:
             pass  # of which the response tells
-        if not self._patience.expired() and self._client.may_respond:
-            self._patience.reschedule(asyncio.get_running_loop().time() + ANSWER_PATIENCE)
-        await self._client.gone()
+        if self._client.may_respond:
+            self._allow(ANSWER_PATIENCE)
+        self._asked_all = await self._client.ends()
+        if self._asked_all:
+            self._allow(SILENCE)
 
     async def _down(self) -> bool:
-        port, name = self._target.port, self._target.name
         try:
             async with self._patience:
-                head = await self._head()
+                return await self._answer()
         except TimeoutError:
-            await self._client.respond(pages.late(port, name, ANSWER_PATIENCE))
+            if not self._client.may_respond:
+                raise ClientGone from None
+            assert self._allowed is not None
+            await self._client.respond(pages.late(self._target.port, self._target.name, self._allowed))
             return False
+
+    async def _answer(self) -> bool:
+        port, name = self._target.port, self._target.name
+        try:
+            head = await self._head()
         except SandboxError as error:
             await self._client.respond(pages.for_error(error, port))
-            return False
+        except NoAnswer:
+            await self._client.respond(pages.unanswered(port, name))
         except h11.RemoteProtocolError as error:
             await self._client.respond(pages.broken(port, name, str(error)))
-            return False
-        if isinstance(head, h11.InformationalResponse):
-            return True
-        await self._pass_on(head)
+        else:
+            if isinstance(head, h11.InformationalResponse):
+                return True
+            await self._pass_on(head)
         return False
 
     async def _head(self) -> h11.Response | h11.InformationalResponse:
@@ -113,12 +130,14 @@ class _Exchange:
                 return event
 
     async def _pass_on(self, head: h11.Response) -> None:
-        headers = response_headers(head.headers, self._mount)
+        headers = response_headers(head.headers, self._mount, self._path)
         response = h11.Response(status_code=head.status_code, headers=headers, reason=head.reason)
         await self._client.send(response)
         try:
+            self._allow(SILENCE if self._asked_all else None)
             while isinstance(event := await self._upstream.receive(), h11.Data):
                 await self._client.send(event)
+                self._allow(SILENCE if self._asked_all else None)
         except (SandboxError, h11.RemoteProtocolError) as error:
             raise ClientGone from error  # it sees an end that came too early
         await self._client.send(h11.EndOfMessage())

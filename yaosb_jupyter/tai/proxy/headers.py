@@ -6,6 +6,7 @@ and neither see nor set cookies, which browsers share between all ports of a hos
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,6 +55,11 @@ _NOT_PASSED_OUT: Final = frozenset(
 """What speaks for the whole host, for others' pages, or is told anew; a page may be framed by whoever has its path."""
 
 
+def has_two_lengths(headers: Headers) -> bool:
+    """Whether two readers of a request may find its end at two places (RFC 9112, 6.3)."""
+    return bool(value_of(headers, b"content-length") and value_of(headers, b"transfer-encoding"))
+
+
 def is_websocket(headers: Headers) -> bool:
     return b"upgrade" in _listed(headers, b"connection") and _listed(headers, b"upgrade") == {b"websocket"}
 
@@ -95,14 +101,16 @@ def request_headers(headers: Headers, mount: Mount) -> list[Header]:
 _CLOSE: Final = [(b"connection", b"close")]
 
 
-def response_headers(headers: Headers, mount: Mount) -> list[Header]:
-    """What the browser is sent."""
+def response_headers(headers: Headers, mount: Mount, path: str) -> list[Header]:
+    """What the browser is sent; ``path`` is what it asked for, as inside."""
     replaced = {name for name, _ in POLICY} - {b"content-security-policy"}  # another one restricts further
+    if has_two_lengths(headers):
+        replaced.add(b"content-length")  # the other one holds
     kept = [
         (name, value) for name, value in _end_to_end(headers) if name not in _NOT_PASSED_OUT and name not in replaced
     ]
     location = value_of(headers, b"location")
-    moved = [(b"location", _outer_location(location, mount).encode("latin-1"))] if location else []
+    moved = [(b"location", _outer_location(location, mount, path).encode("latin-1"))] if location else []
     return [*kept, *moved, *POLICY]
 
 
@@ -132,10 +140,44 @@ def _inner_referer(referer: str, mount: Mount) -> str:
     return "" if referer.startswith(mount.origin) else referer
 
 
-def _outer_location(location: str, mount: Mount) -> str:
-    for inside in (mount.inner, f"http://127.0.0.1:{mount.port}"):
-        if location == inside or location.startswith(inside + "/"):
-            return mount.prefix + (location.removeprefix(inside) or "/")
-    known = location == mount.prefix or location.startswith(mount.prefix + "/")
-    rooted = location.startswith("/") and not location.startswith("//")
-    return mount.prefix + location if rooted and not known else location
+def _outer_location(location: str, mount: Mount, path: str) -> str:
+    """Resolved inside before it is moved, so that no ``..`` leads out of the prefix. Other sites are left alone."""
+    inside = _inside(location, mount, path)
+    if inside is None:
+        return location
+    end = re.search(r"[?#]|$", inside)
+    assert end is not None
+    place = _without_dots(inside[: end.start()])
+    known = place == mount.prefix or place.startswith(mount.prefix + "/")
+    return ("" if known else mount.prefix) + place + inside[end.start() :]
+
+
+def _inside(location: str, mount: Mount, path: str) -> str | None:
+    """Its path and what follows on the application's own site; None for another one."""
+    for own in (mount.inner, f"http://127.0.0.1:{mount.port}"):
+        if re.match(re.escape(own) + r"(?=[/?#]|$)", location):
+            return location.removeprefix(own)
+    if _ELSEWHERE.match(location):
+        return None
+    if location.startswith("/"):
+        return location
+    here = path.partition("?")[0]
+    return (here if location.startswith(("?", "#")) else here[: here.rindex("/") + 1]) + location
+
+
+_ELSEWHERE: Final = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def _without_dots(path: str) -> str:
+    """As browsers read it: RFC 3986, 5.2.4, with encoded dots."""
+    kept: list[str] = []
+    dots = ""
+    for segment in path.split("/")[1:]:
+        dots = segment.lower().replace("%2e", ".")
+        if dots == "..":
+            kept[-1:] = []
+        elif dots != ".":
+            kept.append(segment)
+    if dots in (".", ".."):
+        kept.append("")
+    return "/" + "/".join(kept)

@@ -13,6 +13,7 @@ from yaosb_jupyter.errors import (
     RuntimeUnavailableError,
     SandboxError,
 )
+from yaosb_jupyter.tai.http import MAX_HEAD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,11 @@ STRANGE_HOST = Page(
     message="This address answers to 127.0.0.1 and localhost only, so that no other site can pass for it.",
 )
 BAD_REQUEST = Page(status=400, title="Not understood", message="This is no request that can be passed on.")
+HEAD_TOO_LARGE = Page(
+    status=431,
+    title="Too long a head",
+    message=f"The path and the headers of a request are passed on up to {MAX_HEAD // 1024} KiB.",
+)
 TOO_MANY = Page(status=503, title="Too many connections", message="Some must end first.", hint="Try again in a moment.")
 
 
@@ -84,6 +90,15 @@ def broken(port: int, name: str, why: str) -> Page:
         title=f"No answer that can be shown from port {port} of sandbox {name}",
         message=f"What listens there does not speak HTTP as it should: {why}",
         hint="For other protocols: sandbox.dial(PORT), sandbox.attach(PORT, 'tcp').",
+    )
+
+
+def unanswered(port: int, name: str) -> Page:
+    return Page(
+        status=502,
+        title=f"No answer from port {port} of sandbox {name}",
+        message="What listens there closed the connection without an answer.",
+        hint="Look at what the server writes. For other protocols: sandbox.dial(PORT), sandbox.attach(PORT, 'tcp').",
     )
 
 

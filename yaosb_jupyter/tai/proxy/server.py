@@ -6,7 +6,6 @@ import asyncio
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
 
@@ -30,6 +29,7 @@ _IDLE = 75.0
 _HEALTH_PATIENCE = 5.0
 _AGAIN = "open the manager again"
 _LOOPBACK: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+_ABSOLUTE: Final = re.compile(rb"http://([^/?#]*)(.*)", re.IGNORECASE)
 _TARGET: Final = re.compile(rb"/([A-Za-z0-9_-]{43})(?:(/[^?#]*)?(\?.*)?)")
 
 
@@ -126,8 +126,8 @@ class Proxy:
                 request = await self._request(client, task)
             except TimeoutError:
                 return
-            except h11.RemoteProtocolError:
-                await client.respond(pages.BAD_REQUEST)
+            except h11.RemoteProtocolError as error:
+                await client.refuse(pages.HEAD_TOO_LARGE if error.error_status_hint == 431 else pages.BAD_REQUEST)
                 break
             if request is None:
                 return
@@ -136,12 +136,12 @@ class Proxy:
         await client.linger()
 
     async def _answer(self, client: Client, request: h11.Request) -> None:
-        host = value_of(request.headers, b"host")
+        host, target = _asked(request)
         if not _LOOPBACK.fullmatch(host):
             return await client.respond(pages.STRANGE_HOST)
-        if request.target == HEALTH_PATH.encode():
+        if target == HEALTH_PATH.encode():
             return await client.answer(200, [(b"content-type", b"application/json")], b'{"status": "ok"}\n')
-        match = _TARGET.fullmatch(request.target)
+        match = _TARGET.fullmatch(target)
         ticket = self._tickets.find(match[1].decode()) if match else None
         if match is None or ticket is None:
             return await client.respond(pages.UNKNOWN)
@@ -158,10 +158,16 @@ class Proxy:
         assert task is not None
         ticket.users.add(task)
         try:
-            with suppress(h11.RemoteProtocolError):  # the request's body is none; it cannot be answered any more
-                await (ticket.target.serve or forward)(client, request, path, ticket.target, mount)
+            await (ticket.target.serve or forward)(client, request, path, ticket.target, mount)
         finally:
             ticket.users.discard(task)
+
+
+def _asked(request: h11.Request) -> tuple[str, bytes]:
+    """The host and the path that it is for. Where the target is absolute, the header says nothing (RFC 9112, 3.2.2)."""
+    if whole := _ABSOLUTE.fullmatch(request.target):
+        return whole[1].decode("latin-1"), whole[2] or b"/"
+    return value_of(request.headers, b"host"), request.target
 
 
 async def _status(origin: str) -> int:
