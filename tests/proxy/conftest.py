@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 
 import httpx
 import pytest
@@ -60,6 +61,29 @@ async def serve(proxy: Proxy) -> AsyncIterator[Serve]:
 async def browser() -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(trust_env=False, timeout=20) as client:
         yield client
+
+
+@contextmanager
+def reports() -> Iterator[list[object]]:
+    """What the loop would write to the log."""
+    loop = asyncio.get_running_loop()
+    told: list[object] = []
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(lambda _, context: told.append(context))
+    try:
+        yield told
+    finally:
+        loop.set_exception_handler(before)
+
+
+async def all_ended(proxy: Proxy) -> None:
+    """Waits for the connections, without a look at how they ended, until nothing holds what they left."""
+    async with asyncio.timeout(20):
+        while proxy._connections:
+            await asyncio.wait(proxy._connections)
+    for _ in range(10):  # turns of the loop, which close the transports
+        await asyncio.sleep(0)
+    gc.collect()
 
 
 async def head(reader: asyncio.StreamReader) -> bytes:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 
 import httpx
 import pytest
 
-from tests.proxy.conftest import Serve, target
+from tests.proxy.conftest import Serve, all_ended, target
 from yaosb_jupyter.tai.proxy.server import Proxy
 
 ANSWERS = [
@@ -65,9 +64,6 @@ async def test_whatever_either_side_says_the_proxy_goes_on(serve: Serve, proxy: 
         assert answer == b"" or answer.startswith(b"HTTP/1.1 "), (request, answer)
         assert b"set-cookie" not in answer.partition(b"\r\n\r\n")[0].lower()
     assert (await proxy.healthz()).links == 1
-    async with asyncio.timeout(20):
-        while proxy._connections:
-            await asyncio.gather(*proxy._connections, return_exceptions=True)
-    gc.collect()  # which is when a task's error that nobody asked for is told
+    await all_ended(proxy)
     assert unhandled == []
     assert (await proxy.url(target(1))).startswith("http://127.0.0.1:")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import struct
 from collections.abc import AsyncIterator
@@ -11,7 +10,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from tests.proxy.conftest import Serve, head, raw, says
+from tests.proxy.conftest import Serve, all_ended, head, raw, reports, says
 from tests.rig.listening import Handle
 from yaosb_jupyter.tai.proxy import exchange
 from yaosb_jupyter.tai.proxy.server import Proxy
@@ -20,13 +19,9 @@ from yaosb_jupyter.tai.proxy.server import Proxy
 @pytest.fixture(autouse=True)
 async def nothing_unhandled(proxy: Proxy) -> AsyncIterator[None]:
     """Whoever leaves is nothing to report."""
-    unhandled: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
-    yield
-    async with asyncio.timeout(10):
-        while proxy._connections:
-            await asyncio.gather(*proxy._connections, return_exceptions=True)
-    gc.collect()
+    with reports() as unhandled:
+        yield
+        await all_ended(proxy)
     assert unhandled == []
 
 
