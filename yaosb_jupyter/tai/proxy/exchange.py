@@ -64,7 +64,7 @@ class _Exchange:
                 up = tasks.create_task(self._up())
                 switched = await self._down()
                 up.cancel()
-        except ExceptionGroup as errors:
+        except ExceptionGroup as errors:  # what `except*` raises, Python 3.11.2 puts in a group
             raise errors.exceptions[0] from errors
         return switched
 
