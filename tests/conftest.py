@@ -9,8 +9,11 @@ from typing import Final
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import settings
 
 pytest_plugins = ["tests.rig.require"]
+settings.register_profile("tests", deadline=None)  # a busy machine is no fault of an example
+settings.load_profile("tests")
 
 MAY_BLOCK: Final = (
     ("yaosb_jupyter/settings.py", "load_settings"),  # programs read their settings before there is a loop

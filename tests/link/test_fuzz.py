@@ -20,7 +20,7 @@ from yaosb_jupyter.guest.ring import CAPACITY, Ring
 from yaosb_jupyter.link.connection import Connection, Stream, dial_unix
 from yaosb_jupyter.options import ExecOptions
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 """What JSON has; others end the link."""

@@ -427,6 +427,5 @@ TestManagerModel = ManagerModel.TestCase
 TestManagerModel.settings = settings(
     max_examples=60,
     stateful_step_count=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -227,7 +227,7 @@ anything = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sent=st.lists(st.one_of(anything, st.sampled_from([TOP, encode(LEAVE), encode(END)])), max_size=30))
 async def test_x11_whatever_is_sent_stays_inside(sent: list[bytes], home: Path) -> None:
     (home / "target").mkdir(exist_ok=True)

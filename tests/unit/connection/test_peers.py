@@ -159,7 +159,7 @@ frame_bytes = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(frame_bytes, max_size=30))
 async def test_nothing_a_peer_sends_harms_the_others(tmp_path: Path, sent: list[bytes]) -> None:
     path = tmp_path / "fuzz"
