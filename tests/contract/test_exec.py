@@ -14,8 +14,8 @@ from tests.contract.box import Box, collect, mark, receive_until, sha
 from tests.contract.conftest import MakeBox
 from tests.contract.hosts import Host, host_of, hosts
 from yaosb_jupyter.choices import ExecChannel
-from yaosb_jupyter.errors import CommandNotFoundError, SandboxLostError
-from yaosb_jupyter.tai.runtimes.base import Capability, RuntimeInfo
+from yaosb_jupyter.errors import CommandNotFoundError, NotRunningError, SandboxLostError
+from yaosb_jupyter.tai.runtimes.base import Capability, ExecStream, RuntimeInfo
 
 MIB = 2**20
 EVERY_BYTE = bytes(range(256))
@@ -289,9 +289,8 @@ def _resident() -> int:
 
 
 async def test_stop_ends_a_running_command(box: Box) -> None:
-    stream = await box.stream("sleep", mark())
+    stream = await running(box)
     ending = asyncio.ensure_future(collect(stream))
-    await asyncio.sleep(0.1)
     await box.stop(timeout=1)
     async with asyncio.timeout(10):
         try:
@@ -301,10 +300,25 @@ async def test_stop_ends_a_running_command(box: Box) -> None:
 
 
 async def test_remove_under_a_running_command_is_told_as_its_loss(box: Box) -> None:
-    stream = await box.stream("sleep", mark())
+    stream = await running(box)
     ending = asyncio.ensure_future(collect(stream))
-    await asyncio.sleep(0.1)
     await box.runtime.remove(box.runtime_id)
     async with asyncio.timeout(10):
         with pytest.raises(SandboxLostError):
             await ending
+
+
+async def test_remove_under_a_command_that_begins_is_told(box: Box) -> None:
+    stream = await box.stream("sleep", mark())
+    ending = asyncio.ensure_future(collect(stream))
+    await box.runtime.remove(box.runtime_id)
+    async with asyncio.timeout(10):
+        with pytest.raises((SandboxLostError, NotRunningError)):
+            await ending
+
+
+async def running(box: Box) -> ExecStream:
+    """A command that goes on, and has begun."""
+    stream = await box.stream("sh", "-c", f"echo begun; exec sleep {mark()}")
+    await receive_until(stream, b"begun")
+    return stream

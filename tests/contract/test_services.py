@@ -264,7 +264,9 @@ open("answer", "wb").write(answer)
 """
     stream = await box.stream("python3", "-c", CLIENT + code)
     await receive_until(stream, b"b'one'")
-    await (await opened.again()).list(labels)  # as every manager begins
+    runtime = await opened.again()
+    for state in await runtime.list(labels):  # as every manager begins
+        await runtime.take_up(state)
     assert len(offered.lost) == 1
     again = Box(runtime=opened.runtime, runtime_id=box.runtime_id, spec=box.spec)
 

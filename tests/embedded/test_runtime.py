@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -164,6 +165,17 @@ async def test_two_pools_over_one_directory_agree(place: Path, runtime: Embedded
     assert (await box.sh("echo still up")).stdout == b"still up\n"
     await box.stop()
     assert (await runtime.inspect(box.runtime_id)).reason == ""
+
+
+async def test_one_whose_directory_goes_as_it_ends_can_be_looked_at(place: Path, runtime: EmbeddedRuntime) -> None:
+    """Another pool cleared up behind it, and its end was not seen here yet."""
+    other = EmbeddedRuntime({}, place / "run", place / "state")
+    await other.open()
+    box = await make(runtime, place)
+    await other.list({})
+    shutil.rmtree(runtime._host.files.directory / box.runtime_id)
+    assert (await other.inspect(box.runtime_id)).status is Status.RUNNING
+    await other.close()
 
 
 async def test_logs_are_there_after_a_restart_of_the_manager(place: Path, runtime: EmbeddedRuntime) -> None:

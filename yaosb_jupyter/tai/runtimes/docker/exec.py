@@ -273,7 +273,10 @@ class DockerExecStream(ExecStream):
         code = 137 if state["ExitCode"] is None else int(state["ExitCode"])
         if not state.get("Pid") and code in (126, 127):
             words = self._words_of_engine().decode(errors="replace").strip()
-            await self._fail(start_error(words, self._tree.runtime_id))
+            failure = start_error(words, self._tree.runtime_id)
+            # What the engine says of a start into a container that ends may be anything.
+            ended = type(failure) is UnavailableError and await self._container_ended()
+            await self._fail(lost if ended else failure)
         elif await self._container_ended():
             await self._fail(lost)
         else:

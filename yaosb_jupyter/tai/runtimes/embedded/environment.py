@@ -229,8 +229,14 @@ class Environment:
 
     async def take_up(self) -> None:
         """Lets the guest that was found come in here, unless it is served by another process."""
-        if self._running is not None:
+        if self._running is None:
+            return
+        try:
             await self._running.link.listen(unless_served=True)
+        except RuntimeUnavailableError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            # Its directory went when it ended, which is seen here in a moment.
 
     def _took(self, running: Running) -> None:
         self._running = running
